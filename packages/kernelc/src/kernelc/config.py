@@ -1,0 +1,58 @@
+"""What can be set: `kc.config.debug = True`, or the environment variables named below, read once at import."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+_CHOICES = {"singular": ("zero", "ieee", "raise"), "device": ("cpu", "cuda", "python")}
+
+
+class Config:
+    """The settings of this process. Setting an unknown name, or a value that is not among the choices, raises."""
+
+    __slots__ = ("_generation", "cache_dir", "debug", "device", "singular", "tape_limit", "threads")
+
+    debug: bool
+    """Check bounds, NaN, division by zero, uninitialised reads and store races in every launch (KERNELC_DEBUG)."""
+    device: str
+    """Where launches run that do not say so: "cpu", "cuda" or "python" (KERNELC_DEVICE)."""
+    singular: str
+    """What a derivative is at a singular point: "zero" (the documented subgradient), "ieee" or "raise"."""
+    tape_limit: int
+    """Bytes that the loop tape of one worker may take before the launch raises (KERNELC_TAPE_LIMIT)."""
+    threads: int
+    """How many threads run a launch; 0 means one per core (KERNELC_THREADS)."""
+    cache_dir: Path | None
+    """Where compiled kernels are kept; None means the user's cache folder (KERNELC_CACHE_DIR)."""
+
+    def __init__(self) -> None:
+        object.__setattr__(self, "_generation", 0)
+        cache = os.environ.get("KERNELC_CACHE_DIR")
+        self.debug = os.environ.get("KERNELC_DEBUG", "0") not in ("", "0")
+        self.device = os.environ.get("KERNELC_DEVICE", "cpu")
+        self.singular = "zero"
+        self.tape_limit = int(os.environ.get("KERNELC_TAPE_LIMIT", 2 << 30))
+        self.threads = int(os.environ.get("KERNELC_THREADS", "0"))
+        self.cache_dir = Path(cache) if cache else None
+
+    def __setattr__(self, name: str, value: object) -> None:
+        if name.startswith("_") or name not in self.__slots__:
+            known = ", ".join(n for n in self.__slots__ if not n.startswith("_"))
+            raise AttributeError(f"kc.config has no setting {name!r}; it has {known}")
+        if name in _CHOICES and value not in _CHOICES[name]:
+            raise ValueError(f"kc.config.{name} is one of {', '.join(map(repr, _CHOICES[name]))}, not {value!r}")
+        if name == "cache_dir" and value is not None:
+            value = Path(str(value))
+        object.__setattr__(self, name, value)
+        # Launch plans remember the generation they were made in: a changed setting makes new plans.
+        object.__setattr__(self, "_generation", self._generation + 1)
+
+    @property
+    def generation(self) -> int:
+        """Counts the changes of any setting."""
+        value: int = self._generation
+        return value
+
+
+config = Config()
