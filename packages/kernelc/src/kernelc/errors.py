@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import linecache
 from dataclasses import dataclass
+from pathlib import Path
 
 
 @dataclass(frozen=True)
@@ -255,7 +256,22 @@ class NoCompiler(ToolchainError):
 
 
 class CompilerFailed(SourceError, ToolchainError):
+    """Generated text was refused: `output` is all that the compiler said, `source` is where the text is kept."""
+
     code = "KC502"
+    hint = "this is a mistake of kernelc, not of your kernel: please report it, with the source named above"
+
+    def __init__(
+        self,
+        message: str,
+        span: Span | None = None,
+        *,
+        advice: str = "",
+        output: str = "",
+        source: Path | None = None,
+    ):
+        self.output, self.source = output, source
+        super().__init__(message, span, advice=advice)
 
 
 class CacheNotWritable(ToolchainError):

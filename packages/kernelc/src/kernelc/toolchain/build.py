@@ -1,0 +1,130 @@
+"""C++ text in, shared libraries out: what the cache does not hold is built by one Ninja run.
+
+One kernel is one edge of the Ninja file, compiled and linked by one command. Ninja runs in a folder beside the cache,
+with names that we chose, so no path of the user's has to be quoted.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from kernelc.toolchain import cache, diagnose, project
+from kernelc.toolchain.probe import Compiler, compiler, cpu, program
+
+FORMAT = 1
+"""Part of every key: count up when the meaning of a cached library changes."""
+
+
+def build_many(sources: Mapping[str, str], *, extra_flags: Sequence[str] = ()) -> dict[str, Path]:
+    """The shared libraries of `sources` (name to C++17 text), built where the cache does not have them yet.
+
+    Raises `NoCompiler`, `CompilerFailed` (what else was in the batch is kept), `CacheNotWritable`.
+    """
+    if not sources:
+        return {}
+    using = compiler()
+    about = _about(using, tuple(extra_flags))
+    keys = {
+        name: hashlib.sha256(about + text.encode("utf-8", "surrogateescape")).hexdigest()
+        for name, text in sources.items()
+    }
+    if os.environ.get("KERNELC_CMAKE", "0") not in ("", "0"):
+        for name, text in sources.items():
+            project.emit(name, text, using, tuple(extra_flags))
+    found = {key: cache.find(key) for key in keys.values()}
+    missing = [key for key, library in found.items() if library is None]
+    if missing:
+        wanted = {keys[name]: (name, text) for name, text in sources.items() if keys[name] in missing}
+        found |= _build_missing(wanted, using, tuple(extra_flags))
+    return {name: library for name, key in keys.items() if (library := found[key])}
+
+
+def build(source: str, *, name: str, extra_flags: Sequence[str] = ()) -> Path:
+    """The shared library of one source; see `build_many`."""
+    return build_many({name: source}, extra_flags=extra_flags)[name]
+
+
+def _about(using: Compiler, extra_flags: tuple[str, ...]) -> bytes:
+    """Everything but the text that decides what a library holds."""
+    what = (FORMAT, using, extra_flags, _headers(_header_stamps(using.include)), cpu())
+    return hashlib.sha256(repr(what).encode()).digest()
+
+
+def _header_stamps(include: Path) -> tuple[tuple[str, int, int], ...]:
+    found = []
+    for folder, _, names in os.walk(include):
+        for name in names:
+            path = os.path.join(folder, name)
+            state = os.stat(path)
+            found.append((path, state.st_size, state.st_mtime_ns))
+    return tuple(sorted(found))
+
+
+@functools.lru_cache(maxsize=4)
+def _headers(stamps: tuple[tuple[str, int, int], ...]) -> str:
+    digest = hashlib.sha256()
+    for path, size, _ in stamps:
+        digest.update(f"{os.path.basename(path)} {size}\n".encode() + Path(path).read_bytes())
+    return digest.hexdigest()
+
+
+Wanted = Mapping[str, tuple[str, str]]
+"""Key to name and text."""
+
+
+def _build_missing(wanted: Wanted, using: Compiler, extra_flags: tuple[str, ...]) -> dict[str, Path]:
+    with cache.workplace(map(cache.stripe, wanted)) as folder:
+        # Whoever held the lock before us may have built some of them.
+        done = {key: library for key in wanted if (library := cache.find(key))}
+        rest = {key: what for key, what in wanted.items() if key not in done}
+        if not rest:
+            return done
+        said = _run_ninja(folder, rest, using, extra_flags)
+        for key, (_, text) in rest.items():
+            library = folder / f"{key}.so"
+            if library.exists():
+                done[key] = cache.publish(key, library, text)
+        for key, (name, text) in rest.items():
+            if key not in done:
+                raise diagnose.failure(name, text, folder / f"{key}.log", said)
+    return done
+
+
+def _run_ninja(folder: Path, wanted: Wanted, using: Compiler, extra_flags: tuple[str, ...]) -> str:
+    import subprocess
+
+    with cache.writing():
+        for key, (_, text) in wanted.items():
+            cache.write(folder / f"{key}.cpp", text)
+        cache.write(folder / "build.ninja", _ninja_file(wanted, using, extra_flags))
+    done = subprocess.run(
+        [program("ninja"), "-k", "0"],
+        cwd=folder,
+        env=os.environ | {"LC_ALL": "C", "TMPDIR": str(folder)},
+        umask=0o077,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        encoding="utf-8",
+        errors="replace",
+    )
+    return done.stdout
+
+
+def _ninja_file(wanted: Wanted, using: Compiler, extra_flags: tuple[str, ...]) -> str:
+    import shlex
+
+    def quoted(*words: str) -> str:
+        return shlex.join(words).replace("$", "$$")
+
+    before = quoted(*using.command, *using.flags, f"-I{using.include}", *extra_flags)
+    # Built under another name: a compiler that is killed half-way leaves no library that looks finished.
+    command = f"{before} $in -o $out.part {quoted(*using.libraries)} 2> $key.log && mv $out.part $out"
+    lines = ["rule kernel", f"  command = {command}"]
+    for key in wanted:
+        lines += [f"build {key}.so: kernel {key}.cpp", f"  key = {key}"]
+    return "\n".join(lines) + "\n"

@@ -1,0 +1,71 @@
+# Which of KERNELC_FLAGS and KERNELC_LIBRARIES does the compiler take? Writes the record of the probe as JSON.
+#
+# In:  KERNELC_COMPILER (path; further words of CXX), KERNELC_ID, KERNELC_VERSION, KERNELC_FLAGS, KERNELC_LIBRARIES,
+#      KERNELC_RECORD (the file to write). Runs inside the project beside it, or alone: cmake -D... -P flags.cmake
+cmake_minimum_required(VERSION 3.20)
+
+get_filename_component(folder "${KERNELC_RECORD}" DIRECTORY)
+file(WRITE "${folder}/flags.cpp" "
+#include <math.h>
+#include <stdint.h>
+extern \"C\" __attribute__((visibility(\"default\")))
+void kernel(double* x, int64_t n) { for (int64_t i = 0; i < n; ++i) x[i] = sin(x[i]) + isnan(x[i]); }
+")
+
+function(kernelc_takes result)
+    execute_process(
+        COMMAND ${KERNELC_COMPILER} ${ARGN} -o "${folder}/flags.so"
+        RESULT_VARIABLE status OUTPUT_VARIABLE output ERROR_VARIABLE output)
+    if(status EQUAL 0)
+        set(${result} TRUE PARENT_SCOPE)
+    else()
+        set(${result} FALSE PARENT_SCOPE)
+        set(output "${output}" PARENT_SCOPE)
+    endif()
+endfunction()
+
+set(flags ${KERNELC_FLAGS})
+set(libraries ${KERNELC_LIBRARIES})
+kernelc_takes(all ${flags} "${folder}/flags.cpp" ${libraries})
+if(NOT all)
+    # One by one, each on top of those that were taken before it.
+    kernelc_takes(shared -shared -fPIC "${folder}/flags.cpp")
+    if(NOT shared)
+        message(FATAL_ERROR "${KERNELC_COMPILER} cannot make a shared library:\n${output}")
+    endif()
+    set(flags -shared -fPIC)
+    foreach(flag IN LISTS KERNELC_FLAGS)
+        kernelc_takes(taken ${flags} ${flag} "${folder}/flags.cpp")
+        if(taken AND NOT flag IN_LIST flags)
+            list(APPEND flags ${flag})
+        endif()
+    endforeach()
+    kernelc_takes(taken ${flags} "${folder}/flags.cpp" ${libraries})
+    if(NOT taken)
+        set(libraries -lm)
+    endif()
+endif()
+
+function(kernelc_json result)
+    set(array "[]")
+    set(index 0)
+    foreach(word IN LISTS ARGN)
+        string(REPLACE "\\" "\\\\" word "${word}")
+        string(REPLACE "\"" "\\\"" word "${word}")
+        string(JSON array SET "${array}" ${index} "\"${word}\"")
+        math(EXPR index "${index} + 1")
+    endforeach()
+    set(${result} "${array}" PARENT_SCOPE)
+endfunction()
+
+kernelc_json(command ${KERNELC_COMPILER})
+kernelc_json(flags ${flags})
+kernelc_json(libraries ${libraries})
+file(WRITE "${KERNELC_RECORD}" "{
+\"command\": ${command},
+\"id\": \"${KERNELC_ID}\",
+\"version\": \"${KERNELC_VERSION}\",
+\"flags\": ${flags},
+\"libraries\": ${libraries}
+}
+")

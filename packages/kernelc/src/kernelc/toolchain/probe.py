@@ -1,0 +1,214 @@
+"""Which C++ compiler this machine has and which flags it takes: asked of CMake once, then read from the cache.
+
+The record is filed under the compiler's command, size and time of change, so that a compiler that was upgraded,
+replaced or chosen by CXX gets a record of its own, and one that vanished has none.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import json
+import os
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+
+from kernelc.errors import NoCompiler, ToolchainError
+from kernelc.toolchain import cache
+
+FLAGS = (
+    "-shared",
+    "-fPIC",
+    "-std=c++17",
+    "-O2",
+    "-march=native",
+    "-fvisibility=hidden",
+    "-fwrapv",
+    "-fno-math-errno",
+    "-fno-trapping-math",
+    "-ffp-contract=fast",
+    "-fno-exceptions",
+    "-fno-rtti",
+    "-w",
+    "-pipe",
+    # math.h of the C library: the one of libstdc++ pulls in templates that cost twice as much as a small kernel.
+    "-nostdinc++",
+    # Kernels have no static objects and no C++ library: linking takes half the time without them.
+    "-nostartfiles",
+    "-Wl,--build-id=none",
+    # A function that is declared but nowhere defined is an error now, not when the library is opened.
+    "-Wl,-z,defs",
+)
+LIBRARIES = ("-nodefaultlibs", "-lm", "-lc", "-lgcc")
+_NAMES = ("c++", "g++", "clang++")
+
+
+@dataclass(frozen=True)
+class Compiler:
+    """A compiler and the flags that it takes: `command` flags source -o library `libraries`."""
+
+    path: Path
+    identity: str
+    """As CMake names it: GNU, Clang, AppleClang, ..."""
+    version: str
+    flags: tuple[str, ...]
+    include: Path
+    """The folder of the kernelc headers."""
+    command: tuple[str, ...]
+    """The path, and further words where CXX has them ("ccache g++")."""
+    libraries: tuple[str, ...]
+    stamp: str
+    """Changes whenever the compiler's file does."""
+
+
+def compiler() -> Compiler:
+    """The compiler of this machine; CXX chooses another one. Raises `NoCompiler`."""
+    command = _command(os.environ.get("CXX", ""), os.environ.get("PATH", ""))
+    return _probed(cache.open_root(), command, _stamp(command))
+
+
+def _command(chosen: str, path: str) -> tuple[str, ...]:
+    """The compiler as a command; empty when only CMake may know one."""
+    if chosen:
+        import shlex
+
+        words = shlex.split(chosen)
+        found = shutil.which(words[0])
+        if found is None:
+            raise NoCompiler(f"CXX is {chosen!r}, but there is no program {words[0]!r}")
+        return (os.path.abspath(found), *words[1:])
+    native = _native_build()
+    if native and Path(native["path"]).exists():
+        return (native["path"],)
+    found = next(filter(None, map(shutil.which, _NAMES)), None)
+    return (os.path.abspath(found),) if found else ()
+
+
+def _stamp(command: tuple[str, ...]) -> str:
+    files = [found for word in command if (found := shutil.which(word))]
+    return repr([(s.st_size, s.st_mtime_ns) for s in map(os.stat, files)])
+
+
+@functools.lru_cache(maxsize=16)
+def _probed(root: Path, command: tuple[str, ...], stamp: str) -> Compiler:
+    question = repr((2, command, stamp, FLAGS, LIBRARIES))
+    path = root / "probe" / f"{hashlib.sha256(question.encode()).hexdigest()[:16]}.json"
+    found = _read(path, stamp)
+    if found is None:
+        with cache.workplace(["probe"]) as folder:
+            found = _read(path, stamp)  # by whoever held the lock before us
+            if found is None:
+                made = _ask_cmake(folder, command)
+                with cache.writing():
+                    path.parent.mkdir(mode=0o700, exist_ok=True)
+                    cache.write(path, made.read_text())
+                found = _read(path, stamp)
+    if found is None:
+        raise ToolchainError(f"the compiler probe wrote a record that cannot be read: {path}")
+    return found
+
+
+def _read(path: Path, stamp: str) -> Compiler | None:
+    try:
+        record = json.loads(path.read_text())
+        command = tuple(record["command"])
+        return Compiler(
+            path=Path(command[0]),
+            identity=record["id"],
+            version=record["version"],
+            flags=tuple(record["flags"]),
+            include=Path(__file__).parents[1] / "include",
+            command=command,
+            libraries=tuple(record["libraries"]),
+            stamp=stamp,
+        )
+    except (OSError, ValueError, KeyError, IndexError, TypeError):
+        return None
+
+
+def _ask_cmake(folder: Path, command: tuple[str, ...]) -> Path:
+    """Configure the probe, or only its second half where the build of the native core has answered the first."""
+    import subprocess
+
+    here, record = Path(__file__).with_name("cmake"), folder / "record.json"
+    asked = [
+        f"-DKERNELC_FLAGS={';'.join(FLAGS)}",
+        f"-DKERNELC_LIBRARIES={';'.join(LIBRARIES)}",
+        f"-DKERNELC_RECORD={record}",
+    ]
+    native = _native_build()
+    if native and command == (native["path"],) and _still(native):
+        asked += [f"-DKERNELC_{name}={native[key]}" for name, key in _NATIVE_KEYS.items()]
+        run = [program("cmake"), *asked, "-P", str(here / "flags.cmake")]
+    else:
+        run = [program("cmake"), *asked, "-S", str(here), "-B", str(folder / "probe"), "-G", "Ninja"]
+        run += [f"-DCMAKE_MAKE_PROGRAM={program('ninja')}"]
+    env = os.environ | {"LC_ALL": "C", "TMPDIR": str(folder)}
+    if command:
+        import shlex
+
+        env["CXX"] = shlex.join(command)
+    done = subprocess.run(run, cwd=folder, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    if done.returncode or not record.exists():
+        if "No space left on device" in done.stdout:
+            raise cache.unwritable("No space left on device")
+        what = f"{' '.join(command)} cannot compile" if command else "there is no C++ compiler on this machine"
+        raise NoCompiler(f"{what}; CMake says:\n{done.stdout.strip()}")
+    return record
+
+
+_NATIVE_KEYS = {"COMPILER": "path", "ID": "id", "VERSION": "version"}
+
+
+@functools.cache
+def _native_build() -> dict[str, str] | None:
+    """What the build of the native core wrote down about its compiler."""
+    try:
+        record = json.loads((Path(__file__).parents[1] / "_probe.json").read_text())
+        return {key: str(record[key]) for key in _NATIVE_KEYS.values()}
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
+def _still(native: dict[str, str]) -> bool:
+    """Whether the compiler of the native core still has the version that it had then."""
+    import subprocess
+
+    try:
+        said = subprocess.run([native["path"], "--version"], capture_output=True, text=True, check=True).stdout
+    except (OSError, subprocess.CalledProcessError):
+        return False
+    return native["version"] in said
+
+
+@functools.cache
+def program(name: str) -> str:
+    """CMake or Ninja: from its PyPI package, else from PATH."""
+    import importlib
+
+    found = None
+    try:
+        module = importlib.import_module(name)
+        folder = getattr(module, {"cmake": "CMAKE_BIN_DIR", "ninja": "BIN_DIR"}[name], None)
+        found = folder and shutil.which(name, path=folder)
+    except (ImportError, AssertionError):  # the cmake package asserts that its files are there
+        pass
+    found = found or shutil.which(name)
+    if not found:
+        raise ToolchainError(f"{name} was not found", advice=f"pip install {name}")
+    return str(found)
+
+
+@functools.cache
+def cpu() -> str:
+    """What -march=native looks at: a cache that moved to another processor must not be used there."""
+    import platform
+
+    wanted = ("vendor_id", "cpu family", "model", "model name", "flags", "Features", "CPU implementer", "CPU part")
+    try:
+        with open("/proc/cpuinfo", encoding="utf-8", errors="replace") as file:
+            first = file.read(16384).split("\n\n")[0].splitlines()
+    except OSError:
+        first = []
+    return repr((platform.machine(), [line for line in first if line.split("\t")[0].strip() in wanted]))
