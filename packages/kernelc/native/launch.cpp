@@ -1,0 +1,163 @@
+#include "launch.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <cfenv>
+#include <chrono>
+#include <limits>
+#include <mutex>
+
+#include "pool.hpp"
+
+namespace kernelc {
+namespace {
+
+constexpr int64_t kSmallestChunk = 128;  // up to here a launch is one call
+constexpr int64_t kMostChunks = 128;
+constexpr int64_t kAlignment = 64;        // whole SIMD groups, whole cache lines of results
+constexpr double kWorthSharing = 10e3;    // ns of work left that pay for waking another thread
+
+double now() {
+    return std::chrono::duration<double, std::nano>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+// What a thread of an entry cost when it last ran: decides who runs the chunks, never what they are.
+class Costs {
+public:
+    double of(kc_entry entry) const {
+        const Slot& slot = slots_[index(entry)];
+        return slot.entry.load(std::memory_order_relaxed) == entry ? slot.cost.load(std::memory_order_relaxed) : 0.0;
+    }
+    void note(kc_entry entry, double nanoseconds) {
+        Slot& slot = slots_[index(entry)];
+        slot.entry.store(entry, std::memory_order_relaxed);
+        slot.cost.store(nanoseconds, std::memory_order_relaxed);
+    }
+
+private:
+    struct Slot {
+        std::atomic<kc_entry> entry{nullptr};
+        std::atomic<double> cost{0.0};
+    };
+    static size_t index(kc_entry entry) {
+        return (reinterpret_cast<uintptr_t>(entry) * uint64_t{0x9E3779B97F4A7C15}) >> 55;  // 9 bits
+    }
+    Slot slots_[512];
+};
+Costs costs;
+
+class Chunks final : public Job {
+public:
+    Chunks(const Launch& launch, int64_t grain)
+        : launch_(launch), grain_(grain), count_((launch.total - 1) / grain + 1) {}
+
+    Failure run_all(Worker& self);
+    void help() noexcept override;
+
+    PrintBatch prints;
+
+private:
+    int64_t run_next(Worker& worker);
+    int64_t left() const { return count_ - std::min(count_, next_.load(std::memory_order_relaxed)); }
+    void collect(Worker& worker);
+
+    const Launch& launch_;
+    const int64_t grain_, count_;
+    alignas(64) std::atomic<int64_t> next_{0};
+    alignas(64) std::mutex mutex_;  // of failure_ and prints
+    Failure failure_;
+    std::fenv_t environment_;
+};
+
+// The number of threads run; 0 when there is no chunk left.
+int64_t Chunks::run_next(Worker& worker) {
+    const int64_t chunk = next_.fetch_add(1, std::memory_order_relaxed);
+    if (chunk >= count_) return 0;
+    const int64_t begin = chunk * grain_;
+    const int64_t end = std::min(begin + grain_, launch_.total);
+    if (worker.run(launch_.entry, launch_.block, begin, end)) return end - begin;
+    // All chunks below this one are taken and will end; those above need not start.
+    next_.store(count_, std::memory_order_relaxed);
+    std::lock_guard<std::mutex> lock(mutex_);
+    if (!failure_ || worker.failure.thread < failure_.thread) failure_ = worker.failure;
+    return end - begin;
+}
+
+Failure Chunks::run_all(Worker& self) {
+    const double known = costs.of(launch_.entry);
+    const double begin = now();
+    double work = known * static_cast<double>(launch_.total);
+    int64_t done = 0;
+    bool shared = false, tried = false;
+    while (true) {
+        if (!tried && work > kWorthSharing && left() > 1) {
+            std::fegetenv(&environment_);
+            shared = Pool::instance().open(*this, left() - 1);
+            tried = true;
+        }
+        const int64_t ran = run_next(self);
+        if (ran == 0) break;
+        done += ran;
+        if (!tried) work = (now() - begin) / static_cast<double>(done) * static_cast<double>(launch_.total - done);
+    }
+    if (done > 0) costs.note(launch_.entry, (now() - begin) / static_cast<double>(done));
+    if (shared) Pool::instance().close();
+    collect(self);
+    return failure_;
+}
+
+void Chunks::help() noexcept {
+    Worker& worker = Worker::current();
+    std::fenv_t own;
+    std::fegetenv(&own);
+    std::fesetenv(&environment_);  // rounding and denormals as the calling thread has them: the same bits everywhere
+    while (run_next(worker) > 0) {
+    }
+    std::fesetenv(&own);
+    collect(worker);
+}
+
+void Chunks::collect(Worker& worker) {
+    if (worker.prints.empty()) return;
+    std::lock_guard<std::mutex> lock(mutex_);
+    prints.append(worker.prints);
+    worker.prints.clear();
+}
+
+// A failed launch prints what came before the failing thread, and what that one printed.
+int64_t last_print(const Failure& failure) {
+    return failure ? failure.thread : std::numeric_limits<int64_t>::max();
+}
+
+Failure run_alone(const Launch& launch, Worker& self, int64_t step) {
+    Failure failure;
+    if (!self.run(launch.entry, launch.block, 0, launch.total)) failure = self.failure;
+    if (!self.prints.empty()) self.log.add(self.prints, step, last_print(failure));
+    failure.step = step;
+    return failure;
+}
+
+Failure run_chunks(const Launch& launch, int64_t grain, Worker& self, int64_t step) {
+    Chunks chunks(launch, grain);
+    Failure failure = chunks.run_all(self);
+    if (!chunks.prints.empty()) self.log.add(chunks.prints, step, last_print(failure));
+    failure.step = step;
+    return failure;
+}
+
+}  // namespace
+
+int64_t chunk_size(int64_t total) {
+    const int64_t share = (std::max<int64_t>(total, 1) - 1) / kMostChunks + 1;
+    return std::max(kSmallestChunk, (share + kAlignment - 1) / kAlignment * kAlignment);
+}
+
+Failure run(const Launch& launch, int64_t step) {
+    if (launch.total <= 0) return {};
+    Worker& self = Worker::current();
+    if (!launch.parallel) return run_alone(launch, self, step);
+    const int64_t grain = launch.grain > 0 ? launch.grain : chunk_size(launch.total);
+    return grain >= launch.total ? run_alone(launch, self, step) : run_chunks(launch, grain, self, step);
+}
+
+}  // namespace kernelc

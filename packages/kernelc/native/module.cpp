@@ -1,0 +1,329 @@
+// The Python module kernelc._native: libraries, launches, programs, records.
+#include <dlfcn.h>
+#include <pybind11/pybind11.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "launch.hpp"
+#include "pool.hpp"
+#include "program.hpp"
+#include "record.hpp"
+
+namespace py = pybind11;
+
+namespace kernelc {
+namespace {
+
+// Below this many threads a launch keeps the GIL: giving it up may cost a whole switch interval (5 ms) where another
+// Python thread computes.
+constexpr int64_t kKeepGil = 128;
+
+void raise_os_error(const std::string& what) {
+    const char* reason = dlerror();
+    PyErr_SetString(PyExc_OSError, reason != nullptr ? reason : what.c_str());
+    throw py::error_already_set();
+}
+
+intptr_t open_library(const std::string& path) {
+    void* handle = nullptr;
+    {
+        py::gil_scoped_release released;
+        handle = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+    }
+    if (handle == nullptr) raise_os_error("cannot open " + path);
+    return reinterpret_cast<intptr_t>(handle);
+}
+
+intptr_t symbol(intptr_t handle, const std::string& name) {
+    void* address = dlsym(reinterpret_cast<void*>(handle), name.c_str());
+    if (address == nullptr) raise_os_error("no symbol " + name);
+    return reinterpret_cast<intptr_t>(address);
+}
+
+py::object to_python(const Failure& failure) { return failure ? py::cast(failure) : py::none(); }
+
+py::list take_prints() {
+    PrintBatch taken;
+    std::swap(taken, Worker::current().log.all);
+    py::list result;
+    for (const Print& entry : taken.entries) {
+        py::list values;
+        for (int32_t i = 0; i < entry.count; ++i) values.append(taken.values[entry.first + static_cast<size_t>(i)]);
+        result.append(py::make_tuple(entry.step, entry.site, entry.thread, values));
+    }
+    if (taken.dropped > 0) {
+        py::list count;
+        count.append(static_cast<double>(taken.dropped));
+        result.append(py::make_tuple(-1, -1, -1, count));
+    }
+    return result;
+}
+
+// The words of a block: a view into the caller's bytes, which the caller keeps alive.
+class Block {
+public:
+    explicit Block(PyObject* object) {
+        if (PyBytes_CheckExact(object)) {
+            data_ = PyBytes_AS_STRING(object);
+            bytes_ = PyBytes_GET_SIZE(object);
+        } else {
+            if (PyObject_GetBuffer(object, &view_, PyBUF_C_CONTIGUOUS) != 0) throw py::error_already_set();
+            data_ = static_cast<const char*>(view_.buf);
+            bytes_ = view_.len;
+        }
+        if (bytes_ % 8 != 0 || reinterpret_cast<uintptr_t>(data_) % 8 != 0) {
+            if (view_.obj != nullptr) PyBuffer_Release(&view_);
+            throw py::value_error("the block is made of whole, aligned 8-byte words");
+        }
+    }
+    ~Block() {
+        if (view_.obj != nullptr) PyBuffer_Release(&view_);
+    }
+    Block(const Block&) = delete;
+    Block& operator=(const Block&) = delete;
+
+    const int64_t* words() const { return reinterpret_cast<const int64_t*>(data_); }
+    size_t count() const { return static_cast<size_t>(bytes_) / 8; }
+
+private:
+    const char* data_;
+    Py_ssize_t bytes_;
+    Py_buffer view_{};
+};
+
+int64_t to_int(PyObject* object) {
+    const long long value = PyLong_AsLongLong(object);
+    if (value == -1 && PyErr_Occurred()) throw py::error_already_set();
+    return value;
+}
+
+kc_entry to_entry(int64_t address) {
+    if (address == 0) throw py::value_error("the entry is null");
+    return reinterpret_cast<kc_entry>(static_cast<intptr_t>(address));
+}
+
+Failure launch_released(const Launch& launch) {
+    if (launch.total <= kKeepGil) return run(launch);
+    py::gil_scoped_release released;
+    return run(launch);
+}
+
+// A plain C function: pybind11's way of calling costs as much as a small launch.
+PyObject* launch(PyObject*, PyObject* const* arguments, Py_ssize_t count) {
+    try {
+        if (count != 4 && count != 5) throw py::type_error("launch(entry, block, total, parallel, grain=0)");
+        const Block block(arguments[1]);
+        const int parallel = PyObject_IsTrue(arguments[3]);
+        if (parallel < 0) throw py::error_already_set();
+        const Launch launch{to_entry(to_int(arguments[0])), block.words(), to_int(arguments[2]), parallel != 0,
+                            count == 5 ? to_int(arguments[4]) : 0};
+        const Failure failure = launch_released(launch);
+        if (failure) return py::cast(failure).release().ptr();
+        Py_RETURN_NONE;
+    } catch (py::error_already_set& error) {
+        error.restore();
+    } catch (const py::builtin_exception& error) {
+        error.set_error();
+    } catch (const std::exception& error) {
+        PyErr_SetString(PyExc_RuntimeError, error.what());
+    }
+    return nullptr;
+}
+
+PyMethodDef fast_methods[] = {
+    {"launch", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(launch)), METH_FASTCALL,
+     "launch(entry, block, total, parallel, grain=0, /)\n--\n\nRun an entry over `total` threads; None, or a Failure."},
+    {nullptr, nullptr, 0, nullptr}};
+
+// A program and the Python objects that it holds. Python sees these references, so a tape whose callbacks hold the tape
+// is collected.
+class PyProgram {
+public:
+    size_t add_launch(int64_t entry, py::object block, int64_t total, bool parallel, py::object record, int64_t grain) {
+        check_idle();
+        const Block view(block.ptr());
+        Record* native = record.is_none() ? nullptr : &record.cast<Record&>();
+        if (native != nullptr) keep(record);
+        return program_.add_launch(to_entry(entry), view.words(), view.count(), total, parallel, native, grain);
+    }
+
+    size_t add_copy(intptr_t to, intptr_t from, int64_t bytes) {
+        check_idle();
+        return program_.add_copy(reinterpret_cast<void*>(to), reinterpret_cast<const void*>(from), bytes);
+    }
+
+    size_t add_zero(intptr_t to, int64_t bytes) {
+        check_idle();
+        return program_.add_zero(reinterpret_cast<void*>(to), bytes);
+    }
+
+    size_t add_accumulate(intptr_t to, intptr_t from, int64_t count, int bytes_per_real) {
+        check_idle();
+        if (bytes_per_real != 4 && bytes_per_real != 8) throw py::value_error("bytes_per_real is 4 or 8");
+        return program_.add_accumulate(reinterpret_cast<void*>(to), reinterpret_cast<const void*>(from), count,
+                                       bytes_per_real);
+    }
+
+    size_t add_call(py::object callable) {
+        check_idle();
+        if (!PyCallable_Check(callable.ptr())) throw py::type_error("add_call needs something that can be called");
+        keep(std::move(callable));
+        return program_.add_call(kept_.size() - 1);
+    }
+
+    void set_words(size_t step, size_t word, py::int_ value) {
+        if (state_ == State::native) throw std::runtime_error("the program is running in another thread");
+        // Masked: a word may have been packed as a signed or an unsigned number.
+        const uint64_t bits = PyLong_AsUnsignedLongLongMask(value.ptr());
+        if (!program_.set_word(step, word, static_cast<int64_t>(bits))) {
+            throw py::index_error("step " + std::to_string(step) + " has no word " + std::to_string(word));
+        }
+    }
+
+    void keep(py::object object) { kept_.push_back(std::move(object)); }
+
+    py::object run() {
+        check_idle();
+        const Running running(state_);
+        Failure failure;
+        {
+            py::gil_scoped_release released;
+            failure = program_.run([this](size_t number) { call(number); });
+        }
+        return to_python(failure);
+    }
+
+    size_t size() const { return program_.size(); }
+
+    int traverse(visitproc visit, void* arg) const {
+        for (const py::object& object : kept_) Py_VISIT(object.ptr());
+        return 0;
+    }
+
+    void clear() {
+        std::vector<py::object> dropped;
+        kept_.swap(dropped);
+        program_ = Program();  // its calls refer to what was kept
+    }
+
+private:
+    enum class State { idle, native, python };
+
+    struct Running {
+        explicit Running(State& state) : state(state) { state = State::native; }
+        ~Running() { state = State::idle; }
+        State& state;
+    };
+
+    void check_idle() const {
+        if (state_ != State::idle) throw std::runtime_error("the program is running");
+    }
+
+    // What a callback's own launches print is theirs to take, so they get an empty log.
+    void call(size_t number) {
+        py::gil_scoped_acquire acquired;
+        PrintBatch outer;
+        PrintBatch& log = Worker::current().log.all;
+        std::swap(outer, log);
+        state_ = State::python;
+        PyObject* result = PyObject_CallNoArgs(kept_[number].ptr());
+        state_ = State::native;
+        outer.append(log);
+        std::swap(outer, log);
+        if (result == nullptr) throw py::error_already_set();
+        Py_DECREF(result);
+    }
+
+    Program program_;
+    std::vector<py::object> kept_;
+    State state_ = State::idle;  // read and written with the GIL
+};
+
+void collect_cycles(PyHeapTypeObject* heap_type) {
+    PyTypeObject* type = &heap_type->ht_type;
+    type->tp_flags |= Py_TPFLAGS_HAVE_GC;
+    type->tp_traverse = [](PyObject* self, visitproc visit, void* arg) {
+        Py_VISIT(Py_TYPE(self));
+        if (!py::detail::is_holder_constructed(self)) return 0;
+        return py::cast<PyProgram&>(py::handle(self)).traverse(visit, arg);
+    };
+    type->tp_clear = [](PyObject* self) {
+        if (py::detail::is_holder_constructed(self)) py::cast<PyProgram&>(py::handle(self)).clear();
+        return 0;
+    };
+}
+
+void set_threads(int count) {
+    if (count < 0) throw py::value_error("the number of threads is 0 (one per core) or more");
+    Pool::set_threads(count);
+}
+
+void set_tape_limit(int64_t bytes) {
+    if (bytes < 0) throw py::value_error("the limit of the loop tape is not negative");
+    Worker::set_limit(static_cast<uint64_t>(bytes));
+}
+
+std::string describe(const Failure& failure) {
+    const auto field = [](const char* name, int64_t value) { return std::string(name) + "=" + std::to_string(value); };
+    return "Failure(" + field("code", failure.code) + ", " + field("site", failure.site) + ", " +
+           field("thread", failure.thread) + ", " + field("a", failure.a) + ", " + field("b", failure.b) + ", " +
+           field("step", failure.step) + ")";
+}
+
+void bind_classes(py::module_& module) {
+    py::class_<Failure>(module, "Failure", "Why a launch stopped: the failure of the lowest thread.")
+        .def_readonly("code", &Failure::code)
+        .def_readonly("site", &Failure::site)
+        .def_readonly("thread", &Failure::thread)
+        .def_readonly("a", &Failure::a)
+        .def_readonly("b", &Failure::b)
+        .def_readonly("step", &Failure::step)
+        .def("__repr__", &describe);
+
+    py::class_<Record>(module, "Record", "What integer atomics returned in one forward launch.")
+        .def(py::init<>())
+        .def_property_readonly("pointer", [](const Record& self) { return reinterpret_cast<intptr_t>(&self); })
+        .def("clear", &Record::clear)
+        .def("__len__", &Record::size);
+
+    py::class_<PyProgram>(module, "Program", "A flat list of steps that runs in one native call.",
+                          py::custom_type_setup(collect_cycles))
+        .def(py::init<>())
+        .def("add_launch", &PyProgram::add_launch, py::arg("entry"), py::arg("block"), py::arg("total"),
+             py::arg("parallel"), py::arg("record") = py::none(), py::arg("grain") = 0)
+        .def("add_copy", &PyProgram::add_copy, py::arg("dst"), py::arg("src"), py::arg("nbytes"))
+        .def("add_zero", &PyProgram::add_zero, py::arg("dst"), py::arg("nbytes"))
+        .def("add_accumulate", &PyProgram::add_accumulate, py::arg("dst"), py::arg("src"), py::arg("count"),
+             py::arg("bytes_per_real"))
+        .def("add_call", &PyProgram::add_call, py::arg("callable"))
+        .def("set_words", &PyProgram::set_words, py::arg("step"), py::arg("word_index"), py::arg("value"))
+        .def("keep", &PyProgram::keep, py::arg("obj"))
+        .def("run", &PyProgram::run)
+        .def("__len__", &PyProgram::size);
+}
+
+void bind_functions(py::module_& module) {
+    module.def("abi", [] { return KC_ABI; }, "The version of kernelc/context.h that this module was built with.");
+    module.def("open_library", &open_library, py::arg("path"), "Open a shared library for good; its handle.");
+    module.def("symbol", &symbol, py::arg("handle"), py::arg("name"), "The address of a function in a library.");
+    module.def("set_threads", &set_threads, py::arg("n"), "How many threads run a launch; 0: one per core.");
+    module.def("get_threads", &Pool::threads, "How many threads run a launch.");
+    module.def("set_tape_limit", &set_tape_limit, py::arg("bytes"), "Bytes of loop tape and undo log per worker.");
+    module.def("chunk_size", &chunk_size, py::arg("total"), "Threads per chunk of a parallel launch.");
+    module.def("take_prints", &take_prints, "What this thread's launches printed since the last call.");
+    if (PyModule_AddFunctions(module.ptr(), fast_methods) != 0) throw py::error_already_set();
+}
+
+}  // namespace
+}  // namespace kernelc
+
+PYBIND11_MODULE(_native, module) {
+    using namespace kernelc;
+    module.doc() = "The native core of kernelc: worker pool, launches, programs.";
+    Pool::instance();  // now, while one thread imports: registers what happens at a fork
+    bind_functions(module);
+    bind_classes(module);
+    py::module_::import("atexit").attr("register")(py::cpp_function([] { Pool::instance().stop(); }));
+}

@@ -1,0 +1,44 @@
+// What kernels print: kept as numbers while they run, put in thread order after each launch, taken by Python.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+namespace kernelc {
+
+struct Print {
+    int64_t step;  // of a program, else -1
+    int64_t thread;
+    int32_t site;
+    int32_t count;
+    size_t first;  // of its values
+};
+
+// The prints of one worker in one launch, in the order they were made. Bounded: the rest is only counted.
+class PrintBatch {
+public:
+    static constexpr uint64_t kLimit = 100000;  // values; a print without values counts as one
+
+    void add(int32_t site, int64_t thread, int32_t count, const double* values) noexcept;
+    void append(const PrintBatch& other);
+    void clear();
+    bool empty() const { return entries.empty() && dropped == 0; }
+
+    std::vector<Print> entries;
+    std::vector<double> values;
+    uint64_t weight = 0;   // values kept
+    uint64_t dropped = 0;  // values not kept
+};
+
+// The prints of the launches of one thread, in the order of the launches, then threads, then within a thread.
+class PrintLog {
+public:
+    // Workers take chunks in ascending order and each keeps its first kLimit values, so the first kLimit values of the
+    // launch are all there: what is cut does not depend on the number of threads. Threads after `last` are left out.
+    void add(PrintBatch& batch, int64_t step, int64_t last);
+
+    PrintBatch all;
+};
+
+}  // namespace kernelc

@@ -1,0 +1,125 @@
+/* What a running kernel sees of the native core: failures, the loop tape, the undo log, records, prints.
+   Plain C without the STL: the same text is read by the native core, g++, clang and nvcc, in every kernel build. */
+#ifndef KERNELC_CONTEXT_H
+#define KERNELC_CONTEXT_H
+
+#include <stdint.h>
+#include <string.h>
+#ifndef __cplusplus
+#include <stdbool.h>
+#endif
+
+#ifdef __CUDACC__
+#define KC_FN static __device__ inline
+#else
+#define KC_FN static inline
+#endif
+#if defined(__GNUC__) || defined(__clang__)
+#define KC_UNLIKELY(condition) __builtin_expect(!!(condition), 0)
+#else
+#define KC_UNLIKELY(condition) (condition)
+#endif
+
+#define KC_ABI 1
+
+/* Codes of kc_context.fail; a and b are the two numbers that the message shows. */
+enum {
+    KC_ASSERT = 1,
+    KC_INDEX = 2,         /* a = index, b = bound */
+    KC_NAN = 3,
+    KC_DIVISION = 4,
+    KC_UNINITIALISED = 5,
+    KC_RACE = 6,
+    KC_TAPE_FULL = 7,     /* a = bytes needed, b = limit; the native core does not know the site: -1 */
+    KC_SINGULAR = 8,
+    KC_RANGE_STEP = 9
+};
+
+typedef struct kc_undo {
+    char* address;
+    uint64_t old;
+    uint32_t size; /* 1..8 bytes */
+} kc_undo;
+
+typedef struct kc_context {
+    uint32_t abi;    /* KC_ABI */
+    uint32_t failed; /* set by fail(): the kernel stops its current thread and leaves the loop over threads */
+    int64_t thread;  /* linear index of the running thread: set by the kernel */
+
+    /* Loop tape: one stack of bytes per worker. Only [base, top) is in use; it may move when it grows. */
+    char *base, *top, *end;
+    /* Afterwards end - top >= need, always. Over the memory limit it fails with KC_TAPE_FULL and restarts at top = base:
+       what was pushed is lost, but no access is ever out of bounds. */
+    void (*grow)(struct kc_context*, uint64_t need);
+
+    /* Undo log of array elements, a stack too. Marks are indices. */
+    kc_undo* undo;
+    int64_t undo_top, undo_end;
+    void (*grow_undo)(struct kc_context*); /* afterwards undo_end > undo_top; over the limit it restarts at undo_top = 0 */
+
+    /* What integer atomics returned in the forward launch: value number `seq` of `thread`. */
+    void (*record_put)(void* rec, int64_t thread, int64_t seq, int64_t value);
+    int64_t (*record_get)(void* rec, int64_t thread, int64_t seq);
+
+    void (*fail)(struct kc_context*, int32_t code, int32_t site, int64_t a, int64_t b); /* the lowest thread is kept */
+    void (*print)(struct kc_context*, int32_t site, int32_t count, const double* values);
+    void* owner; /* the native worker */
+} kc_context;
+
+/* Runs the threads begin..end-1 of the grid, in ascending order. */
+typedef void (*kc_entry)(const int64_t* block, int64_t begin, int64_t end, kc_context* ctx);
+
+/* Room for a frame of `bytes` on top of the loop tape; the pointer is good until the next reserve. */
+KC_FN char* kc_reserve(kc_context* ctx, uint64_t bytes) {
+    if (KC_UNLIKELY((uint64_t)(ctx->end - ctx->top) < bytes)) ctx->grow(ctx, bytes);
+    char* frame = ctx->top;
+    ctx->top = frame + bytes;
+    return frame;
+}
+
+/* Takes the top frame off; readable until the next reserve. After KC_TAPE_FULL the frame may be gone: then this stays at
+   base, where there is room for every frame that was ever reserved, and the values are garbage of a failed launch. */
+KC_FN char* kc_release(kc_context* ctx, uint64_t bytes) {
+    if (KC_UNLIKELY((uint64_t)(ctx->top - ctx->base) < bytes)) return ctx->top = ctx->base;
+    return ctx->top -= bytes;
+}
+
+/* memcpy: a mix of 1, 4 and 8 byte values leaves them unaligned. */
+#define KC_PUSH_POP(name, type)                                                                                         \
+    KC_FN void kc_push_##name(kc_context* ctx, type value) { memcpy(kc_reserve(ctx, sizeof value), &value, sizeof value); } \
+    KC_FN type kc_pop_##name(kc_context* ctx) {                                                                         \
+        type value;                                                                                                     \
+        memcpy(&value, kc_release(ctx, sizeof value), sizeof value);                                                    \
+        return value;                                                                                                   \
+    }
+KC_PUSH_POP(f32, float)
+KC_PUSH_POP(f64, double)
+KC_PUSH_POP(i32, int32_t)
+KC_PUSH_POP(i64, int64_t)
+KC_PUSH_POP(u32, uint32_t)
+#undef KC_PUSH_POP
+
+/* A byte, compared with zero when popped: garbage after KC_TAPE_FULL must not become an invalid bool. */
+KC_FN void kc_push_bool(kc_context* ctx, bool value) { *kc_reserve(ctx, 1) = (char)value; }
+KC_FN bool kc_pop_bool(kc_context* ctx) { return *kc_release(ctx, 1) != 0; }
+
+KC_FN int64_t kc_undo_mark(const kc_context* ctx) { return ctx->undo_top; }
+
+/* Before a store of `size` <= 8 bytes: remembers what the element holds. */
+KC_FN void kc_undo_log(kc_context* ctx, void* address, uint32_t size) {
+    if (KC_UNLIKELY(ctx->undo_top == ctx->undo_end)) ctx->grow_undo(ctx);
+    kc_undo* entry = ctx->undo + ctx->undo_top++;
+    entry->address = (char*)address;
+    entry->size = size;
+    memcpy(&entry->old, address, size);
+}
+
+/* Puts back what was stored since the mark, newest first. */
+KC_FN void kc_undo_to(kc_context* ctx, int64_t mark) {
+    while (ctx->undo_top > mark) {
+        const kc_undo* entry = ctx->undo + --ctx->undo_top;
+        memcpy(entry->address, &entry->old, entry->size);
+    }
+}
+
+#endif
