@@ -50,26 +50,22 @@ def build(source: str, *, name: str, extra_flags: Sequence[str] = ()) -> Path:
 
 def _about(using: Compiler, extra_flags: tuple[str, ...]) -> bytes:
     """Everything but the text that decides what a library holds."""
-    what = (FORMAT, using, extra_flags, _headers(_header_stamps(using.include)), cpu())
-    return hashlib.sha256(repr(what).encode()).digest()
+    headers = _headers(using.include, _header_stamps(using.include))
+    tool = (using.command, using.identity, using.version, using.stamp, using.flags, using.libraries)
+    return hashlib.sha256(repr((FORMAT, tool, extra_flags, headers, cpu())).encode()).digest()
 
 
 def _header_stamps(include: Path) -> tuple[tuple[str, int, int], ...]:
-    found = []
-    for folder, _, names in os.walk(include):
-        for name in names:
-            path = os.path.join(folder, name)
-            state = os.stat(path)
-            found.append((path, state.st_size, state.st_mtime_ns))
-    return tuple(sorted(found))
+    paths = [os.path.join(folder, name) for folder, _, names in os.walk(include) for name in names]
+    states = [(os.path.relpath(path, include), os.stat(path)) for path in sorted(paths)]
+    return tuple((path, state.st_size, state.st_mtime_ns) for path, state in states)
 
 
 @functools.lru_cache(maxsize=4)
-def _headers(stamps: tuple[tuple[str, int, int], ...]) -> str:
-    digest = hashlib.sha256()
-    for path, size, _ in stamps:
-        digest.update(f"{os.path.basename(path)} {size}\n".encode() + Path(path).read_bytes())
-    return digest.hexdigest()
+def _headers(include: Path, stamps: tuple[tuple[str, int, int], ...]) -> str:
+    # The stamps say when to read again; the digest holds the content alone, so a new installation finds old kernels.
+    content = [(path, hashlib.sha256((include / path).read_bytes()).hexdigest()) for path, _, _ in stamps]
+    return hashlib.sha256(repr(content).encode()).hexdigest()
 
 
 Wanted = Mapping[str, tuple[str, str]]
@@ -86,7 +82,7 @@ def _build_missing(wanted: Wanted, using: Compiler, extra_flags: tuple[str, ...]
         said = _run_ninja(folder, rest, using, extra_flags)
         for key, (_, text) in rest.items():
             library = folder / f"{key}.so"
-            if library.exists():
+            if (folder / f"{key}.ok").exists():
                 done[key] = cache.publish(key, library, text)
         for key, (name, text) in rest.items():
             if key not in done:
@@ -122,9 +118,9 @@ def _ninja_file(wanted: Wanted, using: Compiler, extra_flags: tuple[str, ...]) -
         return shlex.join(words).replace("$", "$$")
 
     before = quoted(*using.command, *using.flags, f"-I{using.include}", *extra_flags)
-    # Built under another name: a compiler that is killed half-way leaves no library that looks finished.
-    command = f"{before} $in -o $out.part {quoted(*using.libraries)} 2> $key.log && mv $out.part $out"
+    # The output is a mark made at the end: a compiler killed half-way leaves a library that only looks finished.
+    command = f"{before} $key.cpp -o $key.so {quoted(*using.libraries)} 2> $key.log && : > $out"
     lines = ["rule kernel", f"  command = {command}"]
     for key in wanted:
-        lines += [f"build {key}.so: kernel {key}.cpp", f"  key = {key}"]
+        lines += [f"build {key}.ok: kernel {key}.cpp", f"  key = {key}"]
     return "\n".join(lines) + "\n"

@@ -7,8 +7,9 @@
     failed/            the sources that a compiler refused
     cmake/             projects for an IDE (KERNELC_CMAKE=1)
 
-Reading takes no lock and writes nothing, so a full cache may lie on a read-only disk. Whoever writes holds the locks
-of the stripes that it writes; the kernel of the system releases them when a process dies, so none is ever stale.
+Reading takes no lock and writes nothing, so a filled cache may lie on a read-only disk. Whoever writes holds the locks
+of the stripes that it writes to; the operating system releases them when a process dies, so none is ever stale.
+The folder may be removed at any time.
 """
 
 from __future__ import annotations
@@ -17,9 +18,10 @@ import errno
 import functools
 import hashlib
 import os
+import shutil
 import stat
 from collections.abc import Iterable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 from kernelc.config import config
@@ -27,12 +29,14 @@ from kernelc.errors import CacheNotWritable
 
 LIBRARY, SOURCE, SUMS = "kernel.so", "kernel.cpp", "SHA256SUMS"
 
-_UNWRITABLE = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM, errno.ENOTDIR, errno.ENOLCK)
+_REFUSALS = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM, errno.ENOTDIR, errno.ENOLCK)
 
 
 def cache_root() -> Path:
     """Where compiled kernels are kept: `kc.config.cache_dir`, or the user's cache folder."""
-    return Path(os.path.abspath(config.cache_dir)) if config.cache_dir else _user_cache()
+    if config.cache_dir is None:
+        return _user_cache()
+    return Path(os.path.abspath(config.cache_dir.expanduser()))
 
 
 @functools.cache
@@ -43,13 +47,17 @@ def _user_cache() -> Path:
 
 
 def open_root() -> Path:
-    """The cache folder, made when missing (for its owner alone), refused when others could write to it."""
+    """The cache folder, made when missing (for its owner alone), refused when others could have written to it."""
     root = cache_root()
-    if not root.exists():
-        with writing():
+    with writing():
+        if not root.exists():
             root.parent.mkdir(parents=True, exist_ok=True)
             root.mkdir(mode=0o700, exist_ok=True)
-    _refuse_if_foreign(root, "the kernel cache", stat.S_ISDIR)
+        # The root itself may be a link to another disk; what is in it may not.
+        _refuse_if_foreign(root, root.stat())
+    for name in ("kernels", "probe"):
+        with suppress(FileNotFoundError):
+            _refuse_if_foreign(root / name, (root / name).lstat())
     return root
 
 
@@ -58,23 +66,43 @@ def find(key: str) -> Path | None:
     folder = cache_root() / "kernels" / key
     library = folder / LIBRARY
     try:
-        for path, kind in ((folder.parent, stat.S_ISDIR), (folder, stat.S_ISDIR), (library, stat.S_ISREG)):
-            _refuse_if_foreign(path, "the cached kernel", kind)
-        expected = (folder / SUMS).read_text().split()[0]
+        _refuse_if_foreign(folder, folder.lstat())
+        _refuse_if_foreign(library, library.lstat())
+        expected = (folder / SUMS).read_bytes().split()[0]
         found = hashlib.sha256(library.read_bytes()).hexdigest()
-    except (FileNotFoundError, NotADirectoryError, UnicodeDecodeError, IndexError):
+    except (FileNotFoundError, NotADirectoryError, IsADirectoryError, IndexError):
         return None
-    return library if found == expected else None
+    return library if found.encode() == expected else None
+
+
+def publish(key: str, library: Path, source: str) -> Path:
+    """Move a finished library into the cache by one rename; the caller holds the lock of `stripe(key)`."""
+    made = library.with_name(f"{key}.entry")
+    target = cache_root() / "kernels" / key
+    with writing():
+        made.mkdir(mode=0o700)
+        library.rename(made / LIBRARY)
+        digest = hashlib.sha256((made / LIBRARY).read_bytes()).hexdigest()
+        write(made / SOURCE, source)
+        write(made / SUMS, f"{digest}  {LIBRARY}\n")
+        target.parent.mkdir(mode=0o700, exist_ok=True)
+        _remove(target)  # damaged, else we would not be here; whoever has it open keeps it
+        made.rename(target)
+    return target / LIBRARY
+
+
+def stripe(key: str) -> str:
+    """The lock that guards the entry `key`."""
+    return key[0]
 
 
 @contextmanager
 def workplace(stripes: Iterable[str]) -> Iterator[Path]:
     """Hold the locks of `stripes` and give an empty folder on the same disk, which is gone afterwards.
 
-    Stripes are locked in sorted order, so that two batches never wait for each other. There are few of them: a batch
-    of a thousand kernels needs no thousand open files, and no lock file ever has to be cleaned away.
+    Locks are taken in sorted order, so that two batches never wait for each other. There are few of them: a batch of a
+    thousand kernels needs no thousand open files, and no lock file ever has to be cleaned away.
     """
-    import shutil
     import tempfile
 
     names = sorted(set(stripes))
@@ -85,19 +113,16 @@ def workplace(stripes: Iterable[str]) -> Iterator[Path]:
             aside.mkdir(mode=0o700, exist_ok=True)
             for name in names:
                 held.enter_context(_lock(root / "locks" / name))
-                # A folder of this stripe cannot belong to anyone alive: its maker would hold the lock.
+                # A folder of this stripe belongs to nobody alive: its maker would hold the lock.
                 for left in aside.glob(f"{name}-*"):
-                    shutil.rmtree(left, ignore_errors=True)
+                    _remove(left)
+            # A new name each time: the compiler of a killed build may still be writing to the old one.
             folder = Path(tempfile.mkdtemp(prefix=f"{names[0]}-", dir=aside))
-        try:
-            yield folder
-        finally:
-            shutil.rmtree(folder, ignore_errors=True)
+        held.callback(_remove, folder)
+        yield folder
 
 
-def stripe(key: str) -> str:
-    """The lock that guards the entry `key`."""
-    return key[0]
+_handles: set[int] = set()
 
 
 @contextmanager
@@ -108,38 +133,44 @@ def _lock(path: Path) -> Iterator[None]:
 
     path.parent.mkdir(mode=0o700, exist_ok=True)
     handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+    _handles.add(handle)
     try:
         fcntl.flock(handle, fcntl.LOCK_EX)
         yield
     finally:
+        _handles.discard(handle)
         os.close(handle)
 
 
-def publish(key: str, library: Path, source: str) -> Path:
-    """Move a finished library into the cache, in one rename; the caller holds the lock of `stripe(key)`."""
-    made = library.with_name(f"{key}.entry")
-    target = cache_root() / "kernels" / key
-    with writing():
-        made.mkdir(mode=0o700)
-        library.rename(made / LIBRARY)
-        (made / LIBRARY).chmod(0o600)
-        write(made / SOURCE, source)
-        digest = hashlib.sha256((made / LIBRARY).read_bytes()).hexdigest()
-        write(made / SUMS, f"{digest}  {LIBRARY}\n")
-        target.parent.mkdir(mode=0o700, exist_ok=True)
-        if target.exists():  # damaged: whoever has it open keeps it
-            target.rename(library.with_name(f"{key}.damaged"))
-        made.rename(target)
-    return target / LIBRARY
+def _drop_handles() -> None:
+    # A child forked by another thread in the middle of a build would share the lock and keep it after our death.
+    for handle in _handles:
+        os.close(handle)
+    _handles.clear()
+
+
+os.register_at_fork(after_in_child=_drop_handles)
 
 
 def write(path: Path, text: str) -> None:
     """Write a file that only its owner can read; whoever looks sees the old file or the new one, never a half."""
-    draft = path.with_name(f"{path.name}.{os.getpid()}.draft")
-    handle = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-    with os.fdopen(handle, "w", encoding="utf-8", errors="surrogateescape") as file:
-        file.write(text)
-    draft.replace(path)
+    import tempfile
+
+    handle, draft = tempfile.mkstemp(prefix=f".{path.name}-", dir=path.parent)
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8", errors="surrogateescape") as file:
+            file.write(text)
+        os.replace(draft, path)
+    except BaseException:
+        _remove(Path(draft))
+        raise
+
+
+def _remove(path: Path) -> None:
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path, ignore_errors=True)
+    else:
+        path.unlink(missing_ok=True)
 
 
 @contextmanager
@@ -148,7 +179,7 @@ def writing() -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        if error.errno not in _UNWRITABLE:
+        if error.errno not in _REFUSALS:
             raise
         raise unwritable(error.strerror or str(error)) from error
 
@@ -158,16 +189,16 @@ def unwritable(reason: str) -> CacheNotWritable:
     return CacheNotWritable(f"the kernel cache {cache_root()} cannot be written: {reason}")
 
 
-def _refuse_if_foreign(path: Path, what: str, kind: object) -> None:
-    """Loading a library runs its code, so nobody else may have been able to put it there."""
-    found = path.lstat() if what != "the kernel cache" else path.stat()
-    assert callable(kind)
+def _refuse_if_foreign(path: Path, found: os.stat_result) -> None:
+    """Opening a library runs its code, so nobody else may have been able to put it there."""
     if found.st_uid != os.geteuid():
-        raise CacheNotWritable(f"{what} {path} belongs to another user (uid {found.st_uid}, you are {os.geteuid()})")
-    if found.st_mode & 0o022:
         raise CacheNotWritable(
-            f"{what} {path} can be written by others (mode {stat.filemode(found.st_mode)})",
-            advice=f"if you trust what is in it: chmod go-w '{path}'; else remove it, or set KERNELC_CACHE_DIR",
+            f"{path} in the kernel cache belongs to another user (uid {found.st_uid}, you are {os.geteuid()}), "
+            "who could make you run anything"
         )
-    if not kind(found.st_mode):
-        raise CacheNotWritable(f"{what} {path} is not what it should be (mode {stat.filemode(found.st_mode)})")
+    if found.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+        raise CacheNotWritable(
+            f"{path} in the kernel cache can be written by others ({stat.filemode(found.st_mode)}), "
+            "who could make you run anything",
+            advice=f"remove it; or, if nobody has misused it: chmod -R go-w '{path}'; or set KERNELC_CACHE_DIR",
+        )

@@ -12,25 +12,34 @@ from pathlib import Path
 from kernelc.errors import CompilerFailed, KernelError, Span
 from kernelc.toolchain import cache
 
-_ERROR = re.compile(r"^(?P<file>[^\s:][^:\n]*):(?P<line>\d+):(?:\d+:)? (?:fatal )?error: (?P<text>.*)$", re.MULTILINE)
+_ERROR = re.compile(r"^(?P<file>\S.*?):(?P<line>\d+):(?:\d+:)? (?:fatal )?error: (?P<text>.*)$", re.MULTILINE)
+_MARK = re.compile(r'^\s*#\s*line\s+\d+\s+"((?:[^"\\]|\\.)*)"', re.MULTILINE)
 _DISK = re.compile(r"No space left on device|Read-only file system|Disk quota exceeded")
+_KILLED = re.compile(r"\bKilled\b|\bterminated by signal\b|virtual memory exhausted|out of memory", re.IGNORECASE)
 
 
 def failure(name: str, text: str, log: Path, ninja: str) -> KernelError:
     """The exception for one source of a batch; its text is kept where the message says."""
     output = log.read_text(encoding="utf-8", errors="replace").strip() if log.exists() else ""
-    full = output or ninja.strip()
-    if disk := _DISK.search(full):
+    output = output or ninja.strip()
+    if disk := _DISK.search(output):
         return cache.unwritable(disk.group())
     kept = _keep(name, text)
-    full = full.replace(log.with_suffix(".cpp").name, str(kept))
-    errors = list(_ERROR.finditer(full))
-    if not errors:
-        last = full.splitlines()[-1] if full else "it was killed"
-        return CompilerFailed(f"the C++ compiler failed on {name!r}: {last}\nsource: {kept}", output=full, source=kept)
-    said = next((error for error in errors if error["file"].endswith(".py")), errors[0])
-    message = f"the C++ compiler refused {name!r}: {said['text']}\nsource: {kept}"
-    return CompilerFailed(message, _line(said["file"], int(said["line"])), output=full, source=kept)
+    output = output.replace(log.with_suffix(".cpp").name, str(kept))
+    said, span = _first(output, text)
+    advice = "the machine may be out of memory: run fewer builds at once" if _KILLED.search(output) else ""
+    message = f"the C++ compiler failed on {name!r}: {said}\nsource: {kept}"
+    return CompilerFailed(message, span, advice=advice, output=output, source=kept)
+
+
+def _first(output: str, text: str) -> tuple[str, Span | None]:
+    """The first error at a Python line; else the first in the generated text or a header; else what looks like one."""
+    users = {re.sub(r"\\(.)", r"\1", file) for file in _MARK.findall(text)}
+    errors = list(_ERROR.finditer(output))
+    for error in [e for e in errors if e["file"] in users] + errors:
+        return error["text"], _line(error["file"], int(error["line"]))
+    lines = output.splitlines() or ["it died without a word"]
+    return next((line for line in lines if "error" in line or "undefined" in line), lines[-1]), None
 
 
 def _line(file: str, line: int) -> Span:

@@ -18,9 +18,9 @@ from kernelc.errors import NoCompiler, ToolchainError
 from kernelc.toolchain import cache
 
 FLAGS = (
+    "-std=c++17",
     "-shared",
     "-fPIC",
-    "-std=c++17",
     "-O2",
     "-march=native",
     "-fvisibility=hidden",
@@ -30,6 +30,7 @@ FLAGS = (
     "-ffp-contract=fast",
     "-fno-exceptions",
     "-fno-rtti",
+    "-fno-stack-protector",
     "-w",
     "-pipe",
     # math.h of the C library: the one of libstdc++ pulls in templates that cost twice as much as a small kernel.
@@ -154,8 +155,12 @@ def _ask_cmake(folder: Path, command: tuple[str, ...]) -> Path:
         if "No space left on device" in done.stdout:
             raise cache.unwritable("No space left on device")
         what = f"{' '.join(command)} cannot compile" if command else "there is no C++ compiler on this machine"
-        raise NoCompiler(f"{what}; CMake says:\n{done.stdout.strip()}")
+        raise NoCompiler(f"{what}; CMake says:\n{_tail(done.stdout)}")
     return record
+
+
+def _tail(text: str) -> str:
+    return "\n".join(line for line in text.splitlines() if line.strip())[-2000:]
 
 
 _NATIVE_KEYS = {"COMPILER": "path", "ID": "id", "VERSION": "version"}

@@ -5,11 +5,19 @@
 cmake_minimum_required(VERSION 3.20)
 
 get_filename_component(folder "${KERNELC_RECORD}" DIRECTORY)
+# All that kernels need of the libraries: libm, memset and a stack frame (libc), wide division (libgcc).
 file(WRITE "${folder}/flags.cpp" "
 #include <math.h>
 #include <stdint.h>
-extern \"C\" __attribute__((visibility(\"default\")))
-void kernel(double* x, int64_t n) { for (int64_t i = 0; i < n; ++i) x[i] = sin(x[i]) + isnan(x[i]); }
+#include <string.h>
+extern \"C\" __attribute__((visibility(\"default\"))) void kernel(double* x, int64_t n, int64_t m) {
+    char local[512];
+    memset(local, 1, m);
+    for (int64_t i = 0; i < n; ++i) x[i] = sin(x[i]) + isnan(x[i]) + local[i];
+#ifdef __SIZEOF_INT128__
+    x[0] = (double)(int64_t)((__int128)n * n / m);
+#endif
+}
 ")
 
 function(kernelc_takes result)
@@ -29,13 +37,13 @@ set(libraries ${KERNELC_LIBRARIES})
 kernelc_takes(all ${flags} "${folder}/flags.cpp" ${libraries})
 if(NOT all)
     # One by one, each on top of those that were taken before it.
-    kernelc_takes(shared -shared -fPIC "${folder}/flags.cpp")
-    if(NOT shared)
-        message(FATAL_ERROR "${KERNELC_COMPILER} cannot make a shared library:\n${output}")
+    set(flags -std=c++17 -shared -fPIC)
+    kernelc_takes(enough ${flags} "${folder}/flags.cpp" -lm)
+    if(NOT enough)
+        message(FATAL_ERROR "${KERNELC_COMPILER} cannot make a shared library of C++17 text:\n${output}")
     endif()
-    set(flags -shared -fPIC)
     foreach(flag IN LISTS KERNELC_FLAGS)
-        kernelc_takes(taken ${flags} ${flag} "${folder}/flags.cpp")
+        kernelc_takes(taken ${flags} ${flag} "${folder}/flags.cpp" -lm)
         if(taken AND NOT flag IN_LIST flags)
             list(APPEND flags ${flag})
         endif()
