@@ -1,0 +1,109 @@
+# Two commands: `make demo` and `make test`. Both work on a new machine: they make .venv and install the four packages
+# there, from PyPI only. What is installed is done again when a pyproject.toml, the constraints or the native core change.
+
+SHELL := /bin/bash
+VENV ?= .venv
+BIN := $(VENV)/bin
+OUT ?= out
+WORKERS ?= 2
+ARGS ?=
+
+PACKAGES := packages/kernelc packages/physics packages/render packages/sysid
+PROJECTS := $(wildcard $(PACKAGES:=/pyproject.toml))
+NATIVE := $(shell find packages/kernelc/CMakeLists.txt packages/kernelc/native packages/kernelc/src/kernelc/include/kernelc/context.h \
+            -type f 2>/dev/null)
+PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
+# The tools that build a wheel are pinned as well: pip names the setting differently before and after 25.3.
+export PIP_BUILD_CONSTRAINT := $(CURDIR)/constraints.txt
+
+.PHONY: help demo test nightly lint types contract docs install dev clean
+.DELETE_ON_ERROR:
+
+help:
+	@echo "make demo      recover how a cloth was thrown; writes $(OUT)/report.html"
+	@echo "make test      the whole suite (ARGS='-k springs' to select; WORKERS=2 processes)"
+	@echo "make nightly   the suite with the long tests and many more random programs"
+	@echo "make lint      ruff        make types   mypy        make contract   who may import whom"
+	@echo "make docs      the pages, in $(OUT)/docs/index.html"
+	@echo "make clean     removes $(VENV) and $(OUT)"
+
+demo: $(VENV)/.installed
+	$(BIN)/nablasim demo --out $(OUT)
+
+test: $(VENV)/.dev
+	HYPOTHESIS_PROFILE=$${HYPOTHESIS_PROFILE:-ci} $(BIN)/python -m pytest -n $(WORKERS) $(ARGS)
+
+nightly: $(VENV)/.dev
+	HYPOTHESIS_PROFILE=nightly $(BIN)/python -m pytest -n $(WORKERS) -m "nightly or not nightly" $(ARGS)
+
+lint: $(VENV)/.dev
+	$(BIN)/ruff check .
+
+types: $(VENV)/.dev
+	$(BIN)/mypy
+
+contract: $(VENV)/.dev
+	$(BIN)/lint-imports --no-cache
+
+docs: $(VENV)/.docs
+	$(BIN)/sphinx-build -W --keep-going -q -b html docs $(OUT)/docs
+	@echo "$(OUT)/docs/index.html"
+
+install: $(VENV)/.installed
+dev: $(VENV)/.dev
+
+clean:
+	rm -rf $(VENV) $(OUT)
+
+# ------------------------------------------------------------------------------------------------------------ set-up
+# A Python that is new enough and can make environments; PYTHON=... chooses one.
+$(BIN)/python:
+	@for python in $(PYTHON) python3 python3.11 python3.12 python3.13 python3.14 python3.10; do \
+	    if "$$python" -c 'import ensurepip, sys, venv; sys.exit(sys.version_info < (3, 10))' 2>/dev/null; then \
+	        echo "Making $(VENV) with $$("$$python" --version)"; \
+	        "$$python" -m venv $(VENV) && rm -f $(VENV)/.installed $(VENV)/.dev $(VENV)/.docs; exit; \
+	    fi; \
+	done; \
+	echo "No Python 3.10 or newer that can make virtual environments. On Debian or Ubuntu:" >&2; \
+	echo "    apt-get install python3 python3-venv python3-dev" >&2; \
+	echo "Elsewhere: https://www.python.org/downloads, then: make PYTHON=/path/to/python3 $(MAKECMDGOALS)" >&2; \
+	exit 1
+
+$(VENV)/.pip: constraints.txt | $(BIN)/python
+	@$(PIP) install --upgrade -c constraints.txt pip
+	@touch $@
+
+$(VENV)/.installed: $(PROJECTS) $(NATIVE) constraints.txt $(VENV)/.pip
+	@$(check_compiler)
+	@$(check_headers)
+	@echo "Installing kernelc, nablasim-physics, nablasim-render, nablasim-sysid (a few minutes the first time)"
+	@$(PIP) install -c constraints.txt $(foreach package,$(PACKAGES),--editable ./$(package))
+	@touch $@
+
+$(VENV)/.dev: pyproject.toml $(VENV)/.installed
+	@echo "Installing the tools for tests and checks"
+	@$(PIP) install -c constraints.txt --group dev
+	@touch $@
+
+$(VENV)/.docs: pyproject.toml $(VENV)/.installed
+	@echo "Installing the tools for the documentation"
+	@$(PIP) install -c constraints.txt --group docs
+	@touch $@
+
+define check_compiler
+for cxx in "$$CXX" c++ g++ clang++; do \
+    if [ -n "$$cxx" ] && command -v $$cxx >/dev/null 2>&1; then exit 0; fi; \
+done; \
+echo "A C++ compiler is needed to compile kernels, and none was found. On Debian or Ubuntu, as root:" >&2; \
+echo "    apt-get install g++" >&2; \
+echo "On Fedora: dnf install gcc-c++; on macOS: xcode-select --install; with conda: conda install gxx." >&2; \
+echo "One that is not on the PATH: make CXX=/path/to/c++ $(MAKECMDGOALS)" >&2; \
+exit 1
+endef
+
+define check_headers
+$(BIN)/python -c 'import os, sys, sysconfig; sys.exit(not os.path.exists(sysconfig.get_path("include") + "/Python.h"))' || { \
+    echo "The headers of this Python (Python.h) are missing. On Debian or Ubuntu, as root:" >&2; \
+    echo "    apt-get install python3-dev" >&2; \
+    exit 1; }
+endef

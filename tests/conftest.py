@@ -1,0 +1,13 @@
+"""What every test shares: the Hypothesis profiles. Choose one with HYPOTHESIS_PROFILE=dev | ci | nightly."""
+
+import os
+
+from hypothesis import HealthCheck, settings
+
+# No deadline: the first example of a kernel waits for the compiler.
+common = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("dev", common, max_examples=20)
+# The same examples on every run, so that a red build is red for a reason in its diff.
+settings.register_profile("ci", common, max_examples=40, derandomize=True, print_blob=True)
+settings.register_profile("nightly", common, max_examples=500, print_blob=True)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "dev"))
