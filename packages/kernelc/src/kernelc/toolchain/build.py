@@ -86,7 +86,7 @@ def _build_missing(wanted: Wanted, using: Compiler, extra_flags: tuple[str, ...]
                 done[key] = cache.publish(key, library, text)
         for key, (name, text) in rest.items():
             if key not in done:
-                raise diagnose.failure(name, text, folder / f"{key}.log", said)
+                raise diagnose.failure(name, text, diagnose.output_of(key, said))
     return done
 
 
@@ -100,7 +100,8 @@ def _run_ninja(folder: Path, wanted: Wanted, using: Compiler, extra_flags: tuple
     done = subprocess.run(
         [program("ninja"), "-k", "0"],
         cwd=folder,
-        env=os.environ | {"LC_ALL": "C", "TMPDIR": str(folder)},
+        # The temporary files of the compiler go the same way as ours, also when it is killed.
+        env=os.environ | {"LC_ALL": "C", "TMPDIR": str(folder), "NINJA_STATUS": "ninja: "},
         umask=0o077,
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
@@ -119,7 +120,7 @@ def _ninja_file(wanted: Wanted, using: Compiler, extra_flags: tuple[str, ...]) -
 
     before = quoted(*using.command, *using.flags, f"-I{using.include}", *extra_flags)
     # The output is a mark made at the end: a compiler killed half-way leaves a library that only looks finished.
-    command = f"{before} $key.cpp -o $key.so {quoted(*using.libraries)} 2> $key.log && : > $out"
+    command = f"{before} $key.cpp -o $key.so {quoted(*using.libraries)} && : > $out"
     lines = ["rule kernel", f"  command = {command}"]
     for key in wanted:
         lines += [f"build {key}.ok: kernel {key}.cpp", f"  key = {key}"]

@@ -55,9 +55,9 @@ def open_root() -> Path:
             root.mkdir(mode=0o700, exist_ok=True)
         # The root itself may be a link to another disk; what is in it may not.
         _refuse_if_foreign(root, root.stat())
-    for name in ("kernels", "probe"):
-        with suppress(FileNotFoundError):
-            _refuse_if_foreign(root / name, (root / name).lstat())
+        for name in ("kernels", "probe"):
+            with suppress(FileNotFoundError):
+                _refuse_if_foreign(root / name, (root / name).lstat())
     return root
 
 

@@ -7,10 +7,14 @@ generated text and mean nothing there: the whole line is marked.
 from __future__ import annotations
 
 import re
+import shutil
 from pathlib import Path
 
 from kernelc.errors import CompilerFailed, KernelError, Span
 from kernelc.toolchain import cache
+
+SOURCE = "kernel.cpp"
+"""How the generated text is called in what the compiler says."""
 
 _ERROR = re.compile(r"^(?P<file>\S.*?):(?P<line>\d+):(?:\d+:)? (?:fatal )?error: (?P<text>.*)$", re.MULTILINE)
 _MARK = re.compile(r'^\s*#\s*line\s+\d+\s+"((?:[^"\\]|\\.)*)"', re.MULTILINE)
@@ -18,15 +22,31 @@ _DISK = re.compile(r"No space left on device|Read-only file system|Disk quota ex
 _KILLED = re.compile(r"\bKilled\b|\bterminated by signal\b|virtual memory exhausted|out of memory", re.IGNORECASE)
 
 
-def failure(name: str, text: str, log: Path, ninja: str) -> KernelError:
-    """The exception for one source of a batch; its text is kept where the message says."""
-    output = log.read_text(encoding="utf-8", errors="replace").strip() if log.exists() else ""
-    output = output or ninja.strip()
+def output_of(key: str, ninja: str) -> str:
+    """What the compiler said about one source of a batch, out of all that Ninja said.
+
+    Not by way of a file for each: on a full disk it would be empty.
+    """
+    for part in re.split(r"^FAILED: ", ninja, flags=re.MULTILINE)[1:]:
+        target, _, rest = part.partition("\n")
+        if key in target:
+            _command, _, said = rest.partition("\n")
+            # Lines of Ninja itself begin so, because NINJA_STATUS says so.
+            ours = [line for line in said.splitlines() if not line.startswith("ninja: ")]
+            return "\n".join(ours).replace(f"{key}.cpp", SOURCE)
+    return ninja
+
+
+def failure(name: str, text: str, output: str) -> KernelError:
+    """The exception for one source that was not built; its text is kept where the message says."""
+    said, span = _first(output, text)
     if disk := _DISK.search(output):
         return cache.unwritable(disk.group())
+    if span is None and shutil.disk_usage(cache.cache_root()).free < 1 << 20:
+        return cache.unwritable("No space left on device")
     kept = _keep(name, text)
-    output = output.replace(log.with_suffix(".cpp").name, str(kept))
-    said, span = _first(output, text)
+    if span and span.file == SOURCE:
+        span = _line(str(kept), span.line)
     advice = "the machine may be out of memory: run fewer builds at once" if _KILLED.search(output) else ""
     message = f"the C++ compiler failed on {name!r}: {said}\nsource: {kept}"
     return CompilerFailed(message, span, advice=advice, output=output, source=kept)

@@ -32,15 +32,12 @@ FLAGS = (
     "-fno-rtti",
     "-fno-stack-protector",
     "-w",
-    "-pipe",
-    # math.h of the C library: the one of libstdc++ pulls in templates that cost twice as much as a small kernel.
+    # math.h of the C library: the one of libstdc++ brings templates that take longer than a small kernel (85 ms).
     "-nostdinc++",
-    # Kernels have no static objects and no C++ library: linking takes half the time without them.
-    "-nostartfiles",
-    "-Wl,--build-id=none",
     # A function that is declared but nowhere defined is an error now, not when the library is opened.
     "-Wl,-z,defs",
 )
+# Kernels use no C++ library; looking through it takes the linker 10 ms.
 LIBRARIES = ("-nodefaultlibs", "-lm", "-lc", "-lgcc")
 _NAMES = ("c++", "g++", "clang++")
 

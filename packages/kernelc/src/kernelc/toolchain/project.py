@@ -28,7 +28,7 @@ def emit(name: str, text: str, using: Compiler, extra_flags: tuple[str, ...]) ->
     """Write the project of one kernel to cmake/<name> in the cache."""
     folder = cache.open_root() / "cmake" / safe(name)
     flags = [flag for flag in (*using.flags, *extra_flags) if flag != "-shared"]
-    link = [flag for flag in flags if flag.startswith("-Wl,") or flag == "-nostartfiles"]
+    link = [flag for flag in flags if flag.startswith("-Wl,")]
     listing = _TEXT.format(
         name=safe(name),
         compiler=_quoted(using.command),

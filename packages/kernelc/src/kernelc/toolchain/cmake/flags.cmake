@@ -21,10 +21,11 @@ extern \"C\" __attribute__((visibility(\"default\"))) void kernel(double* x, int
 ")
 
 function(kernelc_takes result)
+    file(REMOVE "${folder}/flags.so")
     execute_process(
         COMMAND ${KERNELC_COMPILER} ${ARGN} -o "${folder}/flags.so"
         RESULT_VARIABLE status OUTPUT_VARIABLE output ERROR_VARIABLE output)
-    if(status EQUAL 0)
+    if(status EQUAL 0 AND EXISTS "${folder}/flags.so")
         set(${result} TRUE PARENT_SCOPE)
     else()
         set(${result} FALSE PARENT_SCOPE)

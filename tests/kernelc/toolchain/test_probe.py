@@ -1,0 +1,143 @@
+"""Which compiler is found, which flags it takes, when it is asked again, and what is said when there is none."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+
+import pytest
+
+from kernelc.errors import NoCompiler
+from kernelc.toolchain import build, compiler, probe
+
+
+@pytest.fixture
+def runs(monkeypatch):
+    """The commands that this process starts."""
+    seen, run = [], subprocess.run
+    monkeypatch.setattr(subprocess, "run", lambda *a, **k: (seen.append(a[0]), run(*a, **k))[1])
+    return seen
+
+
+@pytest.fixture
+def native(monkeypatch):
+    """As if the build of the native core had written down this compiler."""
+
+    def pretend(**record):
+        monkeypatch.setattr(probe, "_native_build", lambda: record)
+
+    return pretend
+
+
+def test_the_compiler_is_described(root):
+    found = compiler()
+    assert found.path.exists() and found.path.is_absolute()
+    assert found.identity in ("GNU", "Clang", "AppleClang")
+    assert re.fullmatch(r"\d+(\.\d+)+", found.version)
+    assert {"-std=c++17", "-shared", "-fPIC"} <= set(found.flags)
+    assert found.include.name == "include"
+
+
+def test_it_is_asked_once_per_machine(root, counting, runs):
+    first = compiler()
+    assert [command for command in runs if "-S" in command]
+    runs.clear()
+    probe._probed.cache_clear()  # as in another process
+    assert compiler() == first
+    assert runs == [] and counting.probes == 1
+
+
+def test_an_upgraded_compiler_is_asked_again(root, text, counting):
+    before = build(text(1), name="k")
+    counting.path.write_text(counting.path.read_text() + "# version 2\n")
+    assert build(text(1), name="k") != before
+    assert counting.probes == 2
+
+
+def test_a_compiler_that_vanished_is_said(root, text, counting):
+    build(text(1), name="k")
+    counting.path.unlink()
+    with pytest.raises(NoCompiler, match="counting-c\\+\\+") as caught:
+        build(text(1), name="k")
+    assert "apt-get install g++" in caught.value.advice
+
+
+def test_cxx_may_have_several_words(root, text, answer, monkeypatch):
+    monkeypatch.setenv("CXX", f"{shutil.which('env')} LC_ALL=C {shutil.which('c++')} -DN=3")
+    assert answer(build(text(0, "return N;"), name="k")) == 3
+    assert compiler().command[2:] == (shutil.which("c++"), "-DN=3")
+
+
+def test_a_flag_that_is_refused_is_dropped(root, text, answer, make_counting):
+    make_counting(
+        'for w in "$@"; do case $w in -fwrapv|-nostdinc++|-nodefaultlibs) echo "no $w" >&2; exit 1;; esac; done'
+    )
+    found = compiler()
+    assert not {"-fwrapv", "-nostdinc++"} & set(found.flags)
+    assert {"-O2", "-march=native", "-Wl,-z,defs"} <= set(found.flags)
+    assert len(found.flags) == len(set(found.flags))
+    assert found.libraries == ("-lm",)
+    assert answer(build(text(1, "static double x = 2; return (int64_t)sqrt(x);"), name="k")) == 1
+
+
+@pytest.mark.parametrize("cxx", ["no-such-compiler", "/no/such/compiler -O2"])
+def test_a_compiler_that_is_not_there_is_said(root, monkeypatch, cxx):
+    monkeypatch.setenv("CXX", cxx)
+    with pytest.raises(NoCompiler, match=cxx.split()[0]):
+        compiler()
+
+
+def test_no_compiler_at_all_is_said(root, monkeypatch, tmp_path, native):
+    native()
+    monkeypatch.setattr(probe, "_native_build", lambda: None)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(NoCompiler, match="there is no C\\+\\+ compiler on this machine") as caught:
+        compiler()
+    assert "set CXX" in caught.value.advice
+    assert "help:" in "".join(caught.value.__notes__) if hasattr(caught.value, "__notes__") else True
+
+
+@pytest.mark.parametrize("first", ["exit 1", "echo 'int main' ; exit 0", 'case "$*" in *c++17*) exit 1;; esac'])
+def test_a_compiler_that_does_not_work_is_said(root, make_counting, first):
+    make_counting(first)
+    with pytest.raises(NoCompiler, match="cannot compile"):
+        compiler()
+
+
+def test_the_compiler_of_the_native_core_is_not_looked_for_again(
+    root, native, runs, text, answer, counting, monkeypatch
+):
+    monkeypatch.delenv("CXX")
+    version = compiler().version
+    probe._probed.cache_clear()
+    runs.clear()
+    native(path=str(counting.path), id="GNU", version=version)
+    found = compiler()
+    assert (found.path, found.identity, found.version) == (counting.path, "GNU", version)
+    assert not [command for command in runs if "-S" in command]
+    assert counting.probes == 1
+    assert answer(build(text(1), name="k")) == 1
+
+
+@pytest.mark.parametrize("change", ["version", "gone", "CXX"])
+def test_unless_it_changed(root, native, runs, counting, monkeypatch, tmp_path, change):
+    real = shutil.which("c++")
+    monkeypatch.setenv("CXX", real)
+    version = compiler().version
+    monkeypatch.delenv("CXX")
+    if change == "version":
+        native(path=str(counting.path), id="Cray", version="0.1")
+        assert (compiler().path, compiler().version, compiler().identity) != (counting.path, "0.1", "Cray")
+        assert compiler().path == counting.path
+    elif change == "gone":
+        native(path=str(tmp_path / "gone"), id="Cray", version=version)
+        assert compiler().identity != "Cray"
+    else:
+        native(path=real, id="Cray", version=version)
+        monkeypatch.setenv("CXX", str(counting.path))
+        assert (compiler().path, compiler().identity == "Cray") == (counting.path, False)
+
+
+def test_the_processor_is_described():
+    assert len(probe.cpu()) > 20

@@ -1,0 +1,120 @@
+"""Many processes and threads on one cache, and processes that die in the middle of it."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import threading
+import time
+
+import pytest
+
+from kernelc.toolchain import build_many, cache
+
+WORKER = """
+import ctypes, json, os, sys, time
+from kernelc.toolchain import build_many
+numbers, go = json.loads(sys.argv[1]), sys.argv[2]
+text = 'extern "C" __attribute__((visibility("default"))) long answer() { return %d; }\\n'
+print("ready", flush=True)
+while go and not os.path.exists(go):
+    time.sleep(0.001)
+libraries = build_many({str(n): text % n for n in numbers})
+assert all(ctypes.CDLL(str(libraries[str(n)])).answer() == n for n in numbers)
+print("done", flush=True)
+"""
+TEXT = 'extern "C" __attribute__((visibility("default"))) long answer() { return %d; }\n'
+
+
+def test_ten_processes_on_an_empty_cache_build_once(root, counting, process, tmp_path):
+    """Each wants other kernels, in another order, all of them wanted by several; the probe runs once, too."""
+    go = tmp_path / "go"
+    chance = random.Random(2)
+    workers = [process(WORKER, repr(chance.sample(range(8), k=4)), str(go)) for _ in range(10)]
+    for worker in workers:
+        assert worker.stdout.readline() == "ready\n"
+    go.touch()
+    said = [worker.communicate(timeout=120)[0] for worker in workers]
+    assert said == ["done\n"] * 10
+    assert [worker.returncode for worker in workers] == [0] * 10
+    assert len(counting.kernels) == len(set(counting.kernels)) <= 8
+    assert counting.probes == 1
+    assert list((root / "aside").iterdir()) == []
+
+
+def test_threads_build_once(root, counting, answer):
+    chance, wrong = random.Random(3), []
+
+    def work(numbers):
+        libraries = build_many({str(n): TEXT % n for n in numbers})
+        wrong.extend(n for n in numbers if answer(libraries[str(n)]) != n)
+
+    threads = [threading.Thread(target=work, args=(chance.sample(range(6), k=3),)) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert wrong == []
+    assert len(counting.kernels) == len(set(counting.kernels))
+
+
+@pytest.mark.parametrize("whole_group", [True, False], ids=["with its compilers", "alone"])
+def test_a_build_killed_at_any_moment_does_no_harm(root, process, answer, whole_group):
+    """Alone: its compilers go on, and write to a folder that is nobody's any more."""
+    chance = random.Random(4)
+    stages = set()
+    for turn in range(12):
+        numbers = [100 * turn + i for i in range(3)]
+        worker = process(WORKER, repr(numbers), "")
+        assert worker.stdout.readline() == "ready\n"
+        time.sleep(chance.uniform(0, 0.35))
+        before = len(list((root / "kernels").glob("*")))
+        (os.killpg if whole_group else os.kill)(worker.pid, signal.SIGKILL)
+        worker.communicate() if whole_group else worker.wait()
+        stages.add(worker.returncode)
+        libraries = build_many({str(n): TEXT % n for n in numbers})
+        assert [answer(libraries[str(n)]) for n in numbers] == numbers
+        assert len(list((root / "kernels").glob("*"))) >= before
+        if not whole_group:
+            worker.stdout.close()
+    assert -signal.SIGKILL in stages
+    with cache.workplace("0123456789abcdef") as folder:
+        assert list((root / "aside").iterdir()) == [folder]
+    assert list(root.rglob("*.draft")) == []
+
+
+def test_the_lock_of_a_dead_process_does_not_block(root, process, answer):
+    holder = process(
+        "import time\nfrom kernelc.toolchain import cache\n"
+        "with cache.workplace('0123456789abcdef'):\n    print('held', flush=True)\n    time.sleep(600)\n"
+    )
+    assert holder.stdout.readline() == "held\n"
+    built = []
+    waiting = threading.Thread(target=lambda: built.append(build_many({"k": TEXT % 1})["k"]))
+    waiting.start()
+    waiting.join(0.3)
+    assert waiting.is_alive(), "the lock was not honoured"
+    holder.kill()
+    waiting.join(20)
+    holder.communicate()
+    assert answer(built[0]) == 1
+
+
+def test_a_forked_child_does_not_keep_the_lock(root, process, answer):
+    """The parent dies while it holds the lock, its child lives on."""
+    holder = process(
+        "import os, time\nfrom kernelc.toolchain import cache\n"
+        "with cache.workplace('0123456789abcdef'):\n    child = os.fork()\n    if child:\n"
+        "        print(child, flush=True)\n        os._exit(0)\n    time.sleep(600)\n"
+    )
+    child = int(holder.stdout.readline())
+    try:
+        built = []
+        waiting = threading.Thread(target=lambda: built.append(build_many({"k": TEXT % 1})["k"]), daemon=True)
+        waiting.start()
+        waiting.join(20)
+        assert built and answer(built[0]) == 1
+    finally:
+        os.kill(child, signal.SIGKILL)
+        holder.communicate()
