@@ -28,14 +28,17 @@ def _plain_environment(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(scope="session")
 def probed(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A cache in which the probe has run, to save each test that time."""
-    root, before = tmp_path_factory.mktemp("probed") / "cache", config.cache_dir
+    """A cache in which the probe has run for the compiler of the machine and for one that counts: saves much time."""
+    folder, before = tmp_path_factory.mktemp("probed"), config.cache_dir
     with pytest.MonkeyPatch.context() as patch:
+        config.cache_dir = folder / "cache"
         patch.delenv("CXX", raising=False)
-        config.cache_dir = root
+        compiler()
+        patch.setenv("CXX", str(Counting(folder, folder).path))
+        patch.setenv("RUNS", os.devnull)
         compiler()
         config.cache_dir = before
-    return root
+    return folder
 
 
 @pytest.fixture
@@ -44,7 +47,7 @@ def use_cache(probed: Path) -> Iterator[Callable[[Path], Path]]:
     before = config.cache_dir
 
     def use(root: Path) -> Path:
-        shutil.copytree(probed, root, dirs_exist_ok=True)
+        shutil.copytree(probed / "cache", root, dirs_exist_ok=True)
         root.chmod(0o700)
         config.cache_dir = root
         return root
@@ -87,10 +90,11 @@ def answer() -> Callable[[Path], int]:
 class Counting:
     """A compiler that writes down each run, and does what `first` says (in the shell), before it does its work."""
 
-    def __init__(self, folder: Path, first: str = ""):
-        self.path, self.log = folder / "counting-c++", folder / "runs.txt"
-        self.path.write_text(f'#!/bin/sh\necho "$@" >> \'{self.log}\'\n{first}\nexec {shutil.which("c++")} "$@"\n')
-        self.path.chmod(0o755)
+    def __init__(self, folder: Path, logs: Path, first: str = ""):
+        self.path, self.log = folder / "counting-c++", logs / "runs.txt"
+        if not self.path.exists():
+            self.path.write_text(f'#!/bin/sh\necho "$@" >> "$RUNS"\n{first}\nexec {shutil.which("c++")} "$@"\n')
+            self.path.chmod(0o755)
 
     @property
     def kernels(self) -> list[str]:
@@ -105,21 +109,22 @@ class Counting:
 
 
 @pytest.fixture
-def make_counting(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], Counting]:
-    """Sets CXX to a compiler that counts, and does something else first."""
+def make_counting(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Counting]:
+    """Sets CXX to a new compiler that counts, and does something else first."""
 
-    def make(first: str) -> Counting:
-        made = Counting(tmp_path, first)
+    def make(first: str = "", folder: Path = tmp_path) -> Counting:
+        made = Counting(folder, tmp_path, first)
         monkeypatch.setenv("CXX", str(made.path))
+        monkeypatch.setenv("RUNS", str(made.log))
         return made
 
     return make
 
 
 @pytest.fixture
-def counting(make_counting: Callable[[str], Counting]) -> Counting:
-    """CXX is a compiler that counts."""
-    return make_counting("")
+def counting(make_counting: Callable[..., Counting], probed: Path) -> Counting:
+    """CXX is a compiler that counts, and that the probe knows."""
+    return make_counting(folder=probed)
 
 
 @pytest.fixture

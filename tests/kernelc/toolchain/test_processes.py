@@ -27,8 +27,9 @@ print("done", flush=True)
 TEXT = 'extern "C" __attribute__((visibility("default"))) long answer() { return %d; }\n'
 
 
-def test_ten_processes_on_an_empty_cache_build_once(root, counting, process, tmp_path):
+def test_ten_processes_on_an_empty_cache_build_once(root, make_counting, process, tmp_path):
     """Each wants other kernels, in another order, all of them wanted by several; the probe runs once, too."""
+    counting = make_counting()
     go = tmp_path / "go"
     chance = random.Random(2)
     workers = [process(WORKER, repr(chance.sample(range(8), k=4)), str(go)) for _ in range(10)]

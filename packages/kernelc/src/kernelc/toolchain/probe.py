@@ -166,11 +166,15 @@ _NATIVE_KEYS = {"COMPILER": "path", "ID": "id", "VERSION": "version"}
 @functools.cache
 def _native_build() -> dict[str, str] | None:
     """What the build of the native core wrote down about its compiler."""
-    try:
-        record = json.loads((Path(__file__).parents[1] / "_probe.json").read_text())
-        return {key: str(record[key]) for key in _NATIVE_KEYS.values()}
-    except (OSError, ValueError, KeyError, TypeError):
-        return None
+    import kernelc
+
+    for folder in kernelc.__path__:  # an editable installation has two: the sources, and what was built
+        try:
+            record = json.loads(Path(folder, "_probe.json").read_text())
+            return {key: str(record[key]) for key in _NATIVE_KEYS.values()}
+        except (OSError, ValueError, KeyError, TypeError):
+            continue
+    return None
 
 
 def _still(native: dict[str, str]) -> bool:
