@@ -21,10 +21,10 @@ double now() {
     return std::chrono::duration<double, std::nano>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
-// What a thread of an entry cost when it last ran: decides who runs the chunks, never what they are.
+// What a thread of an entry took when it last ran. Decides who runs the chunks, never what they are.
 class Costs {
 public:
-    double of(kc_entry entry) const {
+    double of(kc_entry entry) const {  // 0: unknown
         const Slot& slot = slots_[index(entry)];
         return slot.entry.load(std::memory_order_relaxed) == entry ? slot.cost.load(std::memory_order_relaxed) : 0.0;
     }
@@ -58,7 +58,7 @@ public:
 
 private:
     int64_t run_next(Worker& worker);
-    int64_t left() const { return count_ - std::min(count_, next_.load(std::memory_order_relaxed)); }
+    bool share();
     void collect(Worker& worker);
 
     const Launch& launch_;
@@ -83,27 +83,34 @@ int64_t Chunks::run_next(Worker& worker) {
     return end - begin;
 }
 
+// Alone while the work left does not pay for waking a helper, as far as we know; from then on together.
 Failure Chunks::run_all(Worker& self) {
-    const double known = costs.of(launch_.entry);
     const double begin = now();
-    double work = known * static_cast<double>(launch_.total);
+    double left = expected_time(launch_);
     int64_t done = 0;
-    bool shared = false, tried = false;
-    while (true) {
-        if (!tried && work > kWorthSharing && left() > 1) {
-            std::fegetenv(&environment_);
-            shared = Pool::instance().open(*this, left() - 1);
-            tried = true;
+    bool asked = false, shared = false;
+    for (int64_t chunks = 1;; ++chunks) {
+        if (!asked && left > kWorthSharing) {
+            asked = true;
+            shared = share();
         }
         const int64_t ran = run_next(self);
         if (ran == 0) break;
         done += ran;
-        if (!tried) work = (now() - begin) / static_cast<double>(done) * static_cast<double>(launch_.total - done);
+        // After 1, 2, 4, ... chunks: reading the clock takes as long as a small chunk.
+        const bool look = !asked && (chunks & (chunks - 1)) == 0;
+        if (look) left = (now() - begin) / static_cast<double>(done) * static_cast<double>(launch_.total - done);
     }
     if (done > 0) costs.note(launch_.entry, (now() - begin) / static_cast<double>(done));
     if (shared) Pool::instance().close();
     collect(self);
     return failure_;
+}
+
+bool Chunks::share() {
+    const int64_t left = count_ - next_.load(std::memory_order_relaxed);
+    std::fegetenv(&environment_);
+    return left > 1 && Pool::instance().open(*this, left - 1);
 }
 
 void Chunks::help() noexcept {
@@ -131,7 +138,10 @@ int64_t last_print(const Failure& failure) {
 
 Failure run_alone(const Launch& launch, Worker& self, int64_t step) {
     Failure failure;
+    const bool single = step < 0;  // whoever launched it from Python asks next time whether to give up the GIL for it
+    const double begin = single ? now() : 0.0;
     if (!self.run(launch.entry, launch.block, 0, launch.total)) failure = self.failure;
+    if (single) costs.note(launch.entry, (now() - begin) / static_cast<double>(launch.total));
     if (!self.prints.empty()) self.log.add(self.prints, step, last_print(failure));
     failure.step = step;
     return failure;
@@ -152,7 +162,9 @@ int64_t chunk_size(int64_t total) {
     return std::max(kSmallestChunk, (share + kAlignment - 1) / kAlignment * kAlignment);
 }
 
-Failure run(const Launch& launch, int64_t step) {
+double expected_time(const Launch& launch) { return costs.of(launch.entry) * static_cast<double>(launch.total); }
+
+Failure run(const Launch& launch, int64_t step) noexcept {
     if (launch.total <= 0) return {};
     Worker& self = Worker::current();
     if (!launch.parallel) return run_alone(launch, self, step);

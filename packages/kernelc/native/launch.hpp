@@ -20,8 +20,11 @@ struct Launch {
 // must not depend on how many cores there are.
 int64_t chunk_size(int64_t total);
 
+// What it will take in nanoseconds, judging by when its entry last ran; 0: unknown.
+double expected_time(const Launch& launch);
+
 // Runs all threads; afterwards the prints are in the log of the calling thread. After a failure the lowest failing
 // thread is reported; every thread below it has run.
-Failure run(const Launch& launch, int64_t step = -1);
+Failure run(const Launch& launch, int64_t step = -1) noexcept;
 
 }  // namespace kernelc

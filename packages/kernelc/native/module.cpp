@@ -16,9 +16,9 @@ namespace py = pybind11;
 namespace kernelc {
 namespace {
 
-// Below this many threads a launch keeps the GIL: giving it up may cost a whole switch interval (5 ms) where another
-// Python thread computes.
-constexpr int64_t kKeepGil = 128;
+// A short launch keeps the GIL: where another Python thread computes, getting it back takes a switch interval (5 ms).
+constexpr int64_t kManyThreads = 128;
+constexpr double kLongTime = 20e3;  // ns
 
 void raise_os_error(const std::string& what) {
     const char* reason = dlerror();
@@ -104,10 +104,14 @@ kc_entry to_entry(int64_t address) {
     return reinterpret_cast<kc_entry>(static_cast<intptr_t>(address));
 }
 
+// PyEval_RestoreThread and not pybind11's guards: where the interpreter ends meanwhile, it unwinds a daemon thread from
+// there, and unwinding out of a destructor would abort the process.
 Failure launch_released(const Launch& launch) {
-    if (launch.total <= kKeepGil) return run(launch);
-    py::gil_scoped_release released;
-    return run(launch);
+    if (launch.total <= kManyThreads && expected_time(launch) < kLongTime) return run(launch);
+    PyThreadState* thread = PyEval_SaveThread();
+    const Failure failure = run(launch);
+    PyEval_RestoreThread(thread);
+    return failure;
 }
 
 // A plain C function: pybind11's way of calling costs as much as a small launch.
@@ -144,7 +148,8 @@ public:
     size_t add_launch(int64_t entry, py::object block, int64_t total, bool parallel, py::object record, int64_t grain) {
         check_idle();
         const Block view(block.ptr());
-        Record* native = record.is_none() ? nullptr : &record.cast<Record&>();
+        if (!record.is_none() && !py::isinstance<Record>(record)) throw py::type_error("record is a Record or None");
+        Record* native = record.is_none() ? nullptr : record.cast<Record*>();
         if (native != nullptr) keep(record);
         return program_.add_launch(to_entry(entry), view.words(), view.count(), total, parallel, native, grain);
     }
@@ -187,11 +192,13 @@ public:
     py::object run() {
         check_idle();
         const Running running(state_);
-        Failure failure;
-        {
-            py::gil_scoped_release released;
-            failure = program_.run([this](size_t number) { call(number); });
-        }
+        PyThreadState* thread = PyEval_SaveThread();
+        const Failure failure = program_.run([&](size_t number) {
+            PyEval_RestoreThread(thread);
+            call(number);  // an exception leaves from here, with the GIL
+            thread = PyEval_SaveThread();
+        });
+        PyEval_RestoreThread(thread);
         return to_python(failure);
     }
 
@@ -223,7 +230,6 @@ private:
 
     // What a callback's own launches print is theirs to take, so they get an empty log.
     void call(size_t number) {
-        py::gil_scoped_acquire acquired;
         PrintBatch outer;
         PrintBatch& log = Worker::current().log.all;
         std::swap(outer, log);
@@ -273,7 +279,7 @@ std::string describe(const Failure& failure) {
 }
 
 void bind_classes(py::module_& module) {
-    py::class_<Failure>(module, "Failure", "Why a launch stopped: the failure of the lowest thread.")
+    py::class_<Failure>(module, "Failure", "Why a launch stopped: the failure of the lowest thread.", py::is_final())
         .def_readonly("code", &Failure::code)
         .def_readonly("site", &Failure::site)
         .def_readonly("thread", &Failure::thread)
@@ -282,13 +288,13 @@ void bind_classes(py::module_& module) {
         .def_readonly("step", &Failure::step)
         .def("__repr__", &describe);
 
-    py::class_<Record>(module, "Record", "What integer atomics returned in one forward launch.")
+    py::class_<Record>(module, "Record", "What integer atomics returned in one forward launch.", py::is_final())
         .def(py::init<>())
         .def_property_readonly("pointer", [](const Record& self) { return reinterpret_cast<intptr_t>(&self); })
         .def("clear", &Record::clear)
         .def("__len__", &Record::size);
 
-    py::class_<PyProgram>(module, "Program", "A flat list of steps that runs in one native call.",
+    py::class_<PyProgram>(module, "Program", "A flat list of steps that runs in one native call.", py::is_final(),
                           py::custom_type_setup(collect_cycles))
         .def(py::init<>())
         .def("add_launch", &PyProgram::add_launch, py::arg("entry"), py::arg("block"), py::arg("total"),

@@ -23,7 +23,7 @@ void pause() {
 #if defined(__x86_64__) || defined(__i386__)
     __builtin_ia32_pause();
 #elif defined(__aarch64__)
-    asm volatile("yield");
+    __asm__ volatile("yield");
 #endif
 }
 

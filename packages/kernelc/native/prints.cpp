@@ -7,11 +7,13 @@ namespace kernelc {
 // noexcept: kernels are C, an exception could not cross them.
 void PrintBatch::add(int32_t site, int64_t thread, int32_t count, const double* data) noexcept {
     const uint64_t size = static_cast<uint64_t>(std::max(count, 1));
-    if (dropped > 0 || weight + size > kLimit) {
+    if (size > room_) {
+        room_ = 0;  // nothing later either, however small
         dropped += size;
         return;
     }
-    weight += size;
+    room_ -= size;
+    weight_ += size;
     entries.push_back(Print{-1, thread, site, count, values.size()});
     values.insert(values.end(), data, data + count);
 }
@@ -22,14 +24,16 @@ void PrintBatch::append(const PrintBatch& other) {
         entries.push_back(entry);
     }
     values.insert(values.end(), other.values.begin(), other.values.end());
-    weight += other.weight;
+    weight_ += other.weight_;
+    room_ -= std::min(room_, other.weight_);
     dropped += other.dropped;
 }
 
 void PrintBatch::clear() {
     entries.clear();
     values.clear();
-    weight = dropped = 0;
+    weight_ = dropped = 0;
+    room_ = kLimit;
 }
 
 void PrintLog::add(PrintBatch& batch, int64_t step, int64_t last) {

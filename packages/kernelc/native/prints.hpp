@@ -15,11 +15,13 @@ struct Print {
     size_t first;  // of its values
 };
 
-// The prints of one worker in one launch, in the order they were made. Bounded: the rest is only counted.
+// Prints in the order they were made. Bounded: the rest is only counted.
 class PrintBatch {
 public:
     static constexpr uint64_t kLimit = 100000;  // values; a print without values counts as one
 
+    // A chunk may keep kLimit values, if the chunks before it have left room for any.
+    void begin_chunk() { room_ = weight_ < kLimit ? kLimit : 0; }
     void add(int32_t site, int64_t thread, int32_t count, const double* values) noexcept;
     void append(const PrintBatch& other);
     void clear();
@@ -27,15 +29,19 @@ public:
 
     std::vector<Print> entries;
     std::vector<double> values;
-    uint64_t weight = 0;   // values kept
     uint64_t dropped = 0;  // values not kept
+
+private:
+    uint64_t weight_ = 0;  // values kept
+    uint64_t room_ = kLimit;
 };
 
 // The prints of the launches of one thread, in the order of the launches, then threads, then within a thread.
 class PrintLog {
 public:
-    // Workers take chunks in ascending order and each keeps its first kLimit values, so the first kLimit values of the
-    // launch are all there: what is cut does not depend on the number of threads. Threads after `last` are left out.
+    // Workers take chunks in ascending order, and a chunk is left out only where those before it make kLimit values: so
+    // the first kLimit of the launch are all here, and what is cut does not depend on the number of workers.
+    // Threads after `last` are left out.
     void add(PrintBatch& batch, int64_t step, int64_t last);
 
     PrintBatch all;

@@ -25,7 +25,7 @@ public:
     // Patches a word of a step's block (of a copy, fill or sum: its addresses). False: there is no such word.
     bool set_word(size_t step, size_t word, int64_t value);
 
-    // Runs the steps in order up to the first failure. `call` does the steps made by add_call; it may throw.
+    // Runs the steps in order up to the first failure. `call` does the steps made by add_call; nothing else throws.
     Failure run(const Call& call);
 
     size_t size() const { return steps_.size(); }

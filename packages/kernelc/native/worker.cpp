@@ -23,7 +23,7 @@ void* reallocate(void* memory, uint64_t bytes) {
     void* moved = std::realloc(memory, static_cast<size_t>(std::max(bytes, kSmallest)));
     if (moved == nullptr) {
         // Kernels are C: no exception can cross them, and without the memory there is nothing to go on with.
-        std::fprintf(stderr, "kernelc: out of memory: %llu bytes for the loop tape\n", static_cast<unsigned long long>(bytes));
+        std::fprintf(stderr, "kernelc: out of memory: %.0f bytes for the loop tape\n", static_cast<double>(bytes));
         std::abort();
     }
     return moved;
@@ -75,16 +75,17 @@ void Worker::print(kc_context* context, int32_t site, int32_t count, const doubl
 }
 
 // The two stacks share one limit. Their rooms never sum to more than it, and a launch fails only if what it uses does:
-// so whether a launch fails does not depend on what ran before it.
+// so whether a launch fails does not depend on what ran before it. Where they compete, each gets half of what is left.
 bool Worker::make_room(uint64_t tape, uint64_t undo) {
     const uint64_t most = limit();
     if (context_.failed || tape > most || undo > most - tape) return false;
+    const uint64_t spare = most - tape - undo;
     if (tape > tape_room_) {
-        if (undo_room_ > most - tape) resize_undo(undo);
+        if (undo_room_ > most - tape) resize_undo(undo + spare / 2);
         resize_tape(std::min(std::max({tape, 2 * tape_room_, kSmallest}), most - undo_room_));
     }
     if (undo > undo_room_) {
-        if (tape_room_ > most - undo) resize_tape(tape);
+        if (tape_room_ > most - undo) resize_tape(tape + spare / 2);
         resize_undo(std::min(std::max({undo, 2 * undo_room_, kSmallest}), most - tape_room_));
     }
     return true;

@@ -48,14 +48,15 @@ typedef struct kc_context {
 
     /* Loop tape: one stack of bytes per worker. Only [base, top) is in use; it may move when it grows. */
     char *base, *top, *end;
-    /* Afterwards end - top >= need, always. Over the memory limit it fails with KC_TAPE_FULL and restarts at top = base:
-       what was pushed is lost, but no access is ever out of bounds. */
+    /* Afterwards end - top >= need, always. Over the memory limit it fails with KC_TAPE_FULL and restarts at
+       top = base: what was pushed is lost, but no access is ever out of bounds. */
     void (*grow)(struct kc_context*, uint64_t need);
 
     /* Undo log of array elements, a stack too. Marks are indices. */
     kc_undo* undo;
     int64_t undo_top, undo_end;
-    void (*grow_undo)(struct kc_context*); /* afterwards undo_end > undo_top; over the limit it restarts at undo_top = 0 */
+    /* Afterwards undo_end > undo_top. Over the limit it restores what is logged and restarts at undo_top = 0. */
+    void (*grow_undo)(struct kc_context*);
 
     /* What integer atomics returned in the forward launch: value number `seq` of `thread`. */
     void (*record_put)(void* rec, int64_t thread, int64_t seq, int64_t value);
@@ -77,20 +78,22 @@ KC_FN char* kc_reserve(kc_context* ctx, uint64_t bytes) {
     return frame;
 }
 
-/* Takes the top frame off; readable until the next reserve. After KC_TAPE_FULL the frame may be gone: then this stays at
-   base, where there is room for every frame that was ever reserved, and the values are garbage of a failed launch. */
+/* Takes the top frame off; readable until the next reserve. After KC_TAPE_FULL the frame may be gone: then this stays
+   at base, where there is room for every frame that was ever reserved; the values are garbage of a failed launch. */
 KC_FN char* kc_release(kc_context* ctx, uint64_t bytes) {
     if (KC_UNLIKELY((uint64_t)(ctx->top - ctx->base) < bytes)) return ctx->top = ctx->base;
     return ctx->top -= bytes;
 }
 
 /* memcpy: a mix of 1, 4 and 8 byte values leaves them unaligned. */
-#define KC_PUSH_POP(name, type)                                                                                         \
-    KC_FN void kc_push_##name(kc_context* ctx, type value) { memcpy(kc_reserve(ctx, sizeof value), &value, sizeof value); } \
-    KC_FN type kc_pop_##name(kc_context* ctx) {                                                                         \
-        type value;                                                                                                     \
-        memcpy(&value, kc_release(ctx, sizeof value), sizeof value);                                                    \
-        return value;                                                                                                   \
+#define KC_PUSH_POP(name, type)                                      \
+    KC_FN void kc_push_##name(kc_context* ctx, type value) {         \
+        memcpy(kc_reserve(ctx, sizeof value), &value, sizeof value); \
+    }                                                                \
+    KC_FN type kc_pop_##name(kc_context* ctx) {                      \
+        type value;                                                  \
+        memcpy(&value, kc_release(ctx, sizeof value), sizeof value); \
+        return value;                                                \
     }
 KC_PUSH_POP(f32, float)
 KC_PUSH_POP(f64, double)
@@ -118,7 +121,10 @@ KC_FN void kc_undo_log(kc_context* ctx, void* address, uint32_t size) {
 KC_FN void kc_undo_to(kc_context* ctx, int64_t mark) {
     while (ctx->undo_top > mark) {
         const kc_undo* entry = ctx->undo + --ctx->undo_top;
-        memcpy(entry->address, &entry->old, entry->size);
+        /* Constant sizes are one store; a variable one is a call. */
+        if (entry->size == 4) memcpy(entry->address, &entry->old, 4);
+        else if (entry->size == 8) memcpy(entry->address, &entry->old, 8);
+        else memcpy(entry->address, &entry->old, entry->size);
     }
 }
 
