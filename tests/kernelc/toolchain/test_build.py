@@ -178,9 +178,8 @@ def test_the_rest_of_a_failed_batch_is_kept(root, text, counting):
 
 def test_a_compiler_that_is_killed_leaves_no_library(root, text, make_counting):
     """Its output may look finished: what counts is how it ended."""
-    counting = make_counting(
-        'case "$*" in *flags.cpp*|*CMake*) ;; *) echo half > ${3%.cpp}.so; touch *.so; kill -9 $$;; esac'
-    )
+    half = 'for word in "$@"; do case $word in *.so) echo half > $word;; esac; done; kill -9 $$'
+    counting = make_counting(f'case "$*" in *flags.cpp*|*CMake*) ;; *) {half};; esac')
     with pytest.raises(CompilerFailed):
         build(text(1), name="k")
     assert counting.kernels

@@ -9,7 +9,7 @@
 
 Reading takes no lock and writes nothing, so a filled cache may lie on a read-only disk. Whoever writes holds the locks
 of the stripes that it writes to; the operating system releases them when a process dies, so none is ever stale.
-The folder may be removed at any time.
+The folder may be removed whenever nothing is being built.
 """
 
 from __future__ import annotations
@@ -29,7 +29,12 @@ from kernelc.errors import CacheNotWritable
 
 LIBRARY, SOURCE, SUMS = "kernel.so", "kernel.cpp", "SHA256SUMS"
 
-_REFUSALS = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM, errno.ENOTDIR, errno.ENOLCK)
+_REFUSALS = {
+    *(errno.ENOSPC, errno.EDQUOT),  # full
+    *(errno.EROFS, errno.EACCES, errno.EPERM),  # not ours to write
+    *(errno.ENOENT, errno.ENOTDIR, errno.EEXIST, errno.ELOOP),  # removed under our feet, or something else is there
+    *(errno.ENOLCK, errno.ENOTSUP, errno.ENOSYS),  # a disk without locks
+}
 
 
 def cache_root() -> Path:

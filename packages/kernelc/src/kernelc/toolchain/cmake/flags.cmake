@@ -23,7 +23,8 @@ extern \"C\" __attribute__((visibility(\"default\"))) void kernel(double* x, int
 function(kernelc_takes result)
     file(REMOVE "${folder}/flags.so")
     execute_process(
-        COMMAND ${KERNELC_COMPILER} ${ARGN} -o "${folder}/flags.so"
+        COMMAND ${KERNELC_COMPILER} ${ARGN} -o flags.so
+        WORKING_DIRECTORY "${folder}"
         RESULT_VARIABLE status OUTPUT_VARIABLE output ERROR_VARIABLE output)
     if(status EQUAL 0 AND EXISTS "${folder}/flags.so")
         set(${result} TRUE PARENT_SCOPE)
@@ -35,21 +36,21 @@ endfunction()
 
 set(flags ${KERNELC_FLAGS})
 set(libraries ${KERNELC_LIBRARIES})
-kernelc_takes(all ${flags} "${folder}/flags.cpp" ${libraries})
+kernelc_takes(all ${flags} flags.cpp ${libraries})
 if(NOT all)
     # One by one, each on top of those that were taken before it.
     set(flags -std=c++17 -shared -fPIC)
-    kernelc_takes(enough ${flags} "${folder}/flags.cpp" -lm)
+    kernelc_takes(enough ${flags} flags.cpp -lm)
     if(NOT enough)
         message(FATAL_ERROR "${KERNELC_COMPILER} cannot make a shared library of C++17 text:\n${output}")
     endif()
     foreach(flag IN LISTS KERNELC_FLAGS)
-        kernelc_takes(taken ${flags} ${flag} "${folder}/flags.cpp" -lm)
+        kernelc_takes(taken ${flags} ${flag} flags.cpp -lm)
         if(taken AND NOT flag IN_LIST flags)
             list(APPEND flags ${flag})
         endif()
     endforeach()
-    kernelc_takes(taken ${flags} "${folder}/flags.cpp" ${libraries})
+    kernelc_takes(taken ${flags} flags.cpp ${libraries})
     if(NOT taken)
         set(libraries -lm)
     endif()
