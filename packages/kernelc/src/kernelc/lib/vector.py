@@ -1,0 +1,68 @@
+"""Vectors: products, lengths and angles, for any number of components; quaternions count as four."""
+
+import kernelc as kc
+
+
+@kc.func
+def dot(a, b):
+    return kc.vec(len(a))(a) @ kc.vec(len(b))(b)  # quaternions become vectors
+
+
+@kc.func
+def cross(a, b):
+    return kc.float3(a.y * b.z - a.z * b.y, a.z * b.x - a.x * b.z, a.x * b.y - a.y * b.x)
+
+
+@kc.func
+def length_sq(v):
+    return kc.dot(v, v)
+
+
+@kc.func
+def length(v):
+    return kc.sqrt(kc.dot(v, v))  # sqrt has derivative 0 at 0, and so has the length
+
+
+@kc.func
+def normalize(v):
+    size = kc.length(v)
+    # A quotient, not a product with 1 / size: its adjoint holds 1 / size once and does not overflow for short vectors.
+    return v / (size if size > 0.0 else 1.0)
+
+
+@kc.func
+def cw_mul(a, b):
+    result = a
+    for i in range(len(a)):
+        result[i] = a[i] * b[i]
+    return result
+
+
+@kc.func
+def cw_div(a, b):
+    result = a
+    for i in range(len(a)):
+        result[i] = a[i] / b[i]
+    return result
+
+
+@kc.func
+def outer(a, b):
+    result = kc.mat(len(a), len(b))()
+    for i in range(len(a)):
+        for j in range(len(b)):
+            result[i, j] = a[i] * b[j]
+    return result
+
+
+@kc.func
+def reflect(v, n):
+    return v - n * (2.0 * kc.dot(v, n))
+
+
+@kc.func
+def angle_between(a, b):
+    # Kahan's formula: exact for small angles and near pi, where acos(dot) loses half of the digits.
+    p = a * kc.length(b)
+    q = b * kc.length(a)
+    return 2.0 * kc.atan2(kc.length(p - q), kc.length(p + q))
