@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 import kernelc as kc
-from nablasim.physics.kernels.particles import integrate_particles, spring_forces
+from nablasim.physics.kernels.particles import integrate_particles, rigid_velocities, spring_forces
 from nablasim.physics.model import SpringModel
 from nablasim.physics.state import State
 
@@ -47,6 +47,16 @@ def sum_spring_forces(model: SpringModel, state: State) -> kc.Array:
         outputs=[f],
     )
     return f
+
+
+def move_rigidly(x: kc.Array, *, centre: kc.Array, vel: kc.Array, spin: kc.Array) -> State:
+    """The state of particles at x that move together: velocity `vel` (m/s) at `centre`, turning with `spin` (rad/s).
+
+    The three are arrays of one float3, each of which may require a gradient.
+    """
+    state = State(x=x, v=kc.zeros_like(x))
+    kc.launch(rigid_velocities, dim=x.shape[0], inputs=[x, centre, vel, spin], outputs=[state.v])
+    return state
 
 
 def stable_dt(model: SpringModel) -> float:

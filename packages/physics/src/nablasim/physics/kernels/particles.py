@@ -62,3 +62,16 @@ def integrate_particles(
         v_new = v[i] + (gravity[0] + f[i] / mass[i]) * dt
     v_next[i] = v_new
     x_next[i] = x[i] + v_new * dt
+
+
+@kc.kernel
+def rigid_velocities(
+    x: kc.Array[kc.float3],
+    centre: kc.Array[kc.float3],
+    vel: kc.Array[kc.float3],
+    spin: kc.Array[kc.float3],
+    v: kc.Array[kc.float3],
+):
+    """v = vel + spin × (x - centre): every particle moves as a part of one rigid body."""
+    i = kc.tid()
+    v[i] = vel[0] + kc.cross(spin[0], x[i] - centre[0])

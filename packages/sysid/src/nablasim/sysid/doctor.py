@@ -1,0 +1,94 @@
+"""`nablasim doctor`: what this machine has, what is missing, and how to get it."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+import platformdirs
+
+import kernelc as kc
+
+
+@dataclass(frozen=True)
+class Check:
+    """One thing that was looked at. `advice` says what to do when it is missing."""
+
+    name: str
+    ok: bool
+    found: str
+    advice: str = ""
+    essential: bool = True
+
+
+def examine() -> list[Check]:
+    """Every check, in the order in which things depend on each other."""
+    return [check_python(), check_compiler(), check_cache(), check_kernel(), check_torch(), check_ffmpeg()]
+
+
+def check_python() -> Check:
+    found = ".".join(map(str, sys.version_info[:3]))
+    return Check("Python", sys.version_info >= (3, 10), found, "install Python 3.10 or newer")
+
+
+def check_compiler() -> Check:
+    """The C++ compiler that turns kernels into machine code."""
+    advice = "Debian: apt-get install g++; Fedora: dnf install gcc-c++; macOS: xcode-select --install; or set CXX"
+    for command in filter(None, (os.environ.get("CXX"), "c++", "g++", "clang++")):
+        words = shlex.split(command)
+        if words and shutil.which(words[0]):
+            return Check("C++ compiler", True, _first_line([*words, "--version"]))
+    return Check("C++ compiler", False, "none on the PATH", advice)
+
+
+def check_cache() -> Check:
+    """The folder where compiled kernels are kept."""
+    folder = Path(kc.config.cache_dir or platformdirs.user_cache_path("kernelc")).expanduser().absolute()
+    # It is made on first use: until then its nearest parent has to let us.
+    parent = next(p for p in (folder, *folder.parents) if p.exists())
+    ok = parent.is_dir() and os.access(parent, os.W_OK | os.X_OK)
+    return Check("Kernel cache", ok, str(folder), "set KERNELC_CACHE_DIR to a folder of your own that can be written")
+
+
+@kc.kernel
+def double(x: kc.Array[float], y: kc.Array[float]):
+    i = kc.tid()
+    y[i] = 2.0 * x[i]
+
+
+def check_kernel() -> Check:
+    """Compiles and runs a kernel: the proof of all of the above."""
+    x, y = kc.array([1.0, 2.0, 3.0]), kc.zeros(3, dtype=float)
+    try:
+        kc.launch(double, dim=3, inputs=[x], outputs=[y], device="cpu")
+    except kc.KernelError as error:
+        return Check("A kernel runs", False, str(error), getattr(error, "advice", "") or "see the lines above")
+    right = y.numpy().tolist() == [2.0, 4.0, 6.0]
+    return Check("A kernel runs", right, "yes" if right else f"wrong result: {y.numpy()}", "please report this")
+
+
+def check_torch() -> Check:
+    try:
+        return Check("torch", True, version("torch"), essential=False)
+    except PackageNotFoundError:
+        return Check("torch", False, "not installed", "for kernelc.torch only: pip install torch", essential=False)
+
+
+def check_ffmpeg() -> Check:
+    if shutil.which("ffmpeg"):
+        return Check("ffmpeg", True, _first_line(["ffmpeg", "-version"]), essential=False)
+    return Check("ffmpeg", False, "not found", "for video only: apt-get install ffmpeg", essential=False)
+
+
+def _first_line(command: list[str]) -> str:
+    try:
+        output = subprocess.run(command, capture_output=True, text=True, timeout=20, check=True).stdout
+    except (OSError, subprocess.SubprocessError) as error:
+        return f"{command[0]} ({error})"
+    return (output.splitlines() or [command[0]])[0]
