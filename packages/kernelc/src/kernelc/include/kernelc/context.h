@@ -79,7 +79,8 @@ KC_FN char* kc_reserve(kc_context* ctx, uint64_t bytes) {
 }
 
 /* Takes the top frame off; readable until the next reserve. After KC_TAPE_FULL the frame may be gone: then this stays
-   at base, where there is room for every frame that was ever reserved; the values are garbage of a failed launch. */
+   at base, where there is room for every frame that was ever reserved. The values are garbage, so a kernel looks at
+   `failed` between its pushes and its first pop: a popped trip count or index is then never used. */
 KC_FN char* kc_release(kc_context* ctx, uint64_t bytes) {
     if (KC_UNLIKELY((uint64_t)(ctx->top - ctx->base) < bytes)) return ctx->top = ctx->base;
     return ctx->top -= bytes;
