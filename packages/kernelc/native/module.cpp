@@ -319,8 +319,8 @@ void bind_functions(py::module_& module) {
     module.def("set_tape_limit", &set_tape_limit, py::arg("bytes"), "Bytes of loop tape and undo log per worker.");
     module.def("chunk_size", &chunk_size, py::arg("total"), "Threads per chunk of a parallel launch.");
     module.def("take_prints", &take_prints,
-               "What this thread's launches printed since the last call: (step, site, thread, values). A last (-1, -1, -1, [n]) "
-               "says that n values more were dropped.");
+               "What this thread's launches printed since the last call: (step, site, thread, values). "
+               "A last (-1, -1, -1, [n]) says that n values more were dropped.");
     if (PyModule_AddFunctions(module.ptr(), fast_methods) != 0) throw py::error_already_set();
 }
 
