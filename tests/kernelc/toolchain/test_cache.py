@@ -13,7 +13,7 @@ import pytest
 
 from kernelc.config import config
 from kernelc.errors import CacheNotWritable, KernelError
-from kernelc.toolchain import build, build_many, cache, cache_root
+from kernelc.toolchain import build, build_many, cache, cache_root, compiler, probe
 
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")
 NOBODY = 65534
@@ -106,8 +106,6 @@ def test_the_cache_may_be_removed_at_any_time(root, text, answer):
 def test_a_damaged_record_of_the_probe_is_made_again(root, text, answer, counting):
     build(text(1), name="k")
     for content in ("", "{", "[]", '{"command": []}', "\0"):
-        from kernelc.toolchain import probe
-
         probe._probed.cache_clear()
         for record in (root / "probe").glob("*.json"):
             record.write_text(content)
@@ -199,6 +197,23 @@ def test_a_full_disk_is_said_whenever_it_gets_full(small_disk, use_cache, text, 
         assert answer(build(text(number), name="k")) == number
         shutil.rmtree(root / "kernels")
     assert outcomes == {"built", f"[KC503] the kernel cache {root} cannot be written: No space left on device"}
+
+
+def test_a_full_disk_is_no_missing_compiler(small_disk, use_cache, text, answer):
+    disk = small_disk(2 << 20)
+    root = use_cache(disk / "cache")
+    outcomes = set()
+    for left in (0, 8 << 10, 32 << 10, 64 << 10, 128 << 10, 256 << 10, 1 << 20):
+        shutil.rmtree(root / "probe", ignore_errors=True)
+        probe._probed.cache_clear()
+        fill(disk / "ballast", left)
+        try:
+            compiler()
+            outcomes.add("probed")
+        except CacheNotWritable as error:
+            outcomes.add(str(error))
+        (disk / "ballast").unlink()
+    assert outcomes == {"probed", f"[KC503] the kernel cache {root} cannot be written: No space left on device"}
 
 
 def fill(path: Path, left: int) -> None:

@@ -189,6 +189,11 @@ def writing() -> Iterator[None]:
         raise unwritable(error.strerror or str(error)) from error
 
 
+def is_full(said: str) -> bool:
+    """Whether a program failed for lack of space: it says so, or could not even say so."""
+    return "No space left on device" in said or shutil.disk_usage(cache_root()).free < 1 << 20
+
+
 def unwritable(reason: str) -> CacheNotWritable:
     """The error for a cache that cannot take a new kernel."""
     return CacheNotWritable(f"the kernel cache {cache_root()} cannot be written: {reason}")

@@ -7,7 +7,6 @@ generated text and mean nothing there: the whole line is marked.
 from __future__ import annotations
 
 import re
-import shutil
 from pathlib import Path
 
 from kernelc.errors import CompilerFailed, KernelError, Span
@@ -42,7 +41,7 @@ def failure(name: str, text: str, output: str) -> KernelError:
     said, span = _first(output, text)
     if disk := _DISK.search(output):
         return cache.unwritable(disk.group())
-    if span is None and shutil.disk_usage(cache.cache_root()).free < 1 << 20:
+    if span is None and cache.is_full(output):
         return cache.unwritable("No space left on device")
     kept = _keep(name, text)
     if span and span.file == SOURCE:

@@ -62,22 +62,25 @@ class Compiler:
 
 def compiler() -> Compiler:
     """The compiler of this machine; CXX chooses another one. Raises `NoCompiler`."""
-    command = _command(os.environ.get("CXX", ""), os.environ.get("PATH", ""))
+    command = _command(os.environ.get("CXX", "").strip())
     return _probed(cache.open_root(), command, _stamp(command))
 
 
-def _command(chosen: str, path: str) -> tuple[str, ...]:
+def _command(chosen: str) -> tuple[str, ...]:
     """The compiler as a command; empty when only CMake may know one."""
     if chosen:
         import shlex
 
-        words = shlex.split(chosen)
+        try:
+            words = shlex.split(chosen)
+        except ValueError as error:
+            raise NoCompiler(f"CXX is {chosen!r}: {error}") from None
         found = shutil.which(words[0])
         if found is None:
             raise NoCompiler(f"CXX is {chosen!r}, but there is no program {words[0]!r}")
         return (os.path.abspath(found), *words[1:])
     native = _native_build()
-    if native and Path(native["path"]).exists():
+    if native and shutil.which(native["path"]):
         return (native["path"],)
     found = next(filter(None, map(shutil.which, _NAMES)), None)
     return (os.path.abspath(found),) if found else ()
@@ -90,7 +93,7 @@ def _stamp(command: tuple[str, ...]) -> str:
 
 @functools.lru_cache(maxsize=16)
 def _probed(root: Path, command: tuple[str, ...], stamp: str) -> Compiler:
-    question = repr((2, command, stamp, FLAGS, LIBRARIES))
+    question = repr((command, stamp, FLAGS, LIBRARIES))
     path = root / "probe" / f"{hashlib.sha256(question.encode()).hexdigest()[:16]}.json"
     found = _read(path, stamp)
     if found is None:
@@ -100,7 +103,7 @@ def _probed(root: Path, command: tuple[str, ...], stamp: str) -> Compiler:
                 made = _ask_cmake(folder, command)
                 with cache.writing():
                     path.parent.mkdir(mode=0o700, exist_ok=True)
-                    cache.write(path, made.read_text())
+                    cache.write(path, made.read_text(encoding="utf-8"))
                 found = _read(path, stamp)
     if found is None:
         raise ToolchainError(f"the compiler probe wrote a record that cannot be read: {path}")
@@ -109,7 +112,7 @@ def _probed(root: Path, command: tuple[str, ...], stamp: str) -> Compiler:
 
 def _read(path: Path, stamp: str) -> Compiler | None:
     try:
-        record = json.loads(path.read_text())
+        record = json.loads(path.read_text(encoding="utf-8"))
         command = tuple(record["command"])
         return Compiler(
             path=Path(command[0]),
@@ -147,12 +150,13 @@ def _ask_cmake(folder: Path, command: tuple[str, ...]) -> Path:
         import shlex
 
         env["CXX"] = shlex.join(command)
-    done = subprocess.run(run, cwd=folder, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    done = subprocess.run(run, cwd=folder, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    said = done.stdout.decode("utf-8", "replace")
     if done.returncode or not record.exists():
-        if "No space left on device" in done.stdout:
+        if cache.is_full(said):
             raise cache.unwritable("No space left on device")
         what = f"{' '.join(command)} cannot compile" if command else "there is no C++ compiler on this machine"
-        raise NoCompiler(f"{what}; CMake says:\n{_tail(done.stdout)}")
+        raise NoCompiler(f"{what}; CMake says:\n{_tail(said)}")
     return record
 
 
