@@ -1,0 +1,15 @@
+"""Settings of Sphinx: `make docs` writes out/docs/index.html."""
+
+from importlib.metadata import version
+
+project = "nablasim"
+copyright = "the nablasim authors"
+release = version("kernelc")
+
+extensions = ["myst_parser", "sphinx.ext.mathjax"]
+myst_enable_extensions = ["colon_fence", "deflist", "dollarmath"]
+myst_heading_anchors = 3
+
+html_theme = "furo"
+html_title = "nablasim"
+exclude_patterns = ["_build"]

@@ -1,0 +1,60 @@
+"""The doctor says what is missing, and its exit code says whether it matters."""
+
+import importlib.metadata
+import shutil
+
+import pytest
+from typer.testing import CliRunner
+
+from nablasim.sysid import doctor
+from nablasim.sysid.cli import app
+
+
+@pytest.fixture
+def run(monkeypatch):
+    monkeypatch.setenv("COLUMNS", "200")
+    return lambda: CliRunner().invoke(app, ["doctor"])
+
+
+def test_a_machine_that_can_compile_is_well(run):
+    result = run()
+    assert result.exit_code == 0, result.output
+    assert "A kernel runs" in result.output
+
+
+def test_a_missing_compiler_is_essential(run, monkeypatch):
+    monkeypatch.setenv("PATH", "")
+    monkeypatch.delenv("CXX", raising=False)
+    result = run()
+    assert result.exit_code == 2
+    assert "apt-get install g++" in result.output
+
+
+def test_a_compiler_can_be_named(monkeypatch):
+    monkeypatch.setenv("CXX", "no-such-compiler -O2")
+    monkeypatch.setenv("PATH", "")
+    assert not doctor.check_compiler().ok
+    monkeypatch.undo()
+    assert doctor.check_compiler().ok
+
+
+def test_a_cache_below_a_file_is_essential(run, monkeypatch, tmp_path):
+    (tmp_path / "file").write_text("")
+    monkeypatch.setattr(doctor.kc.config, "cache_dir", tmp_path / "file" / "cache")
+    assert not doctor.check_cache().ok
+    result = run()
+    assert result.exit_code == 2
+    assert "KERNELC_CACHE_DIR" in result.output
+
+
+def test_torch_and_ffmpeg_are_not_essential(run, monkeypatch):
+    def missing(name):
+        raise importlib.metadata.PackageNotFoundError(name)
+
+    monkeypatch.setattr(doctor, "version", missing)
+    which = shutil.which
+    monkeypatch.setattr(doctor.shutil, "which", lambda name: None if name == "ffmpeg" else which(name))
+    result = run()
+    assert result.exit_code == 0, result.output
+    assert "pip install torch" in result.output
+    assert "apt-get install ffmpeg" in result.output
