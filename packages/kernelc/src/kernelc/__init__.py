@@ -1,1 +1,84 @@
-"""kernelc."""
+"""kernelc: Python functions become kernels; gradients are right, or there is an error that names the line.
+
+    import kernelc as kc
+"""
+
+from __future__ import annotations
+
+import math as _math
+from typing import Any as _Any
+
+from . import errors as _errors
+from .builtins import TABLE as _TABLE
+from .config import config
+from .errors import KernelError
+from .frontend import func
+from .frontend.intrinsics import (
+    atomic_add,
+    atomic_max,
+    atomic_min,
+    atomic_sub,
+    grad,
+    load,
+    static,
+    stop_grad,
+    store,
+    tid,
+    where,
+)
+from .runtime import (
+    Tape,
+    array,
+    empty,
+    empty_like,
+    from_dlpack,
+    from_torch,
+    full,
+    kernel,
+    launch,
+    ones,
+    scalar,
+    zeros,
+    zeros_like,
+)
+from .types import (
+    Array,
+    float2,
+    float3,
+    float4,
+    float32,
+    float64,
+    int2,
+    int3,
+    int4,
+    int32,
+    int64,
+    local,
+    mat,
+    mat22,
+    mat33,
+    mat44,
+    quat,
+    spatial_matrix,
+    spatial_vector,
+    struct,
+    tensor,
+    transform,
+    uint32,
+    vec,
+)
+
+pi = _math.pi
+_BUILTINS = {name: row for name, row in _TABLE.rows.items() if row.public}
+_ERRORS = {name: value for name, value in vars(_errors).items() if isinstance(value, type) and issubclass(value, KernelError)}
+globals().update(_BUILTINS)
+globals().update(_ERRORS)
+
+
+def __getattr__(name: str) -> _Any:
+    """`kc.torch` and `kc.testing` are imported when they are asked for: kernelc itself needs neither."""
+    if name in ("torch", "testing", "aot"):
+        import importlib
+
+        return importlib.import_module(f"{__name__}.{name}")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -124,9 +124,9 @@ def pivot(m, x, k, i):
     top = m[k]
     m[k] = m[i] if swap else top
     m[i] = top if swap else m[i]
-    top = x[k]
-    x[k] = x[i] if swap else top
-    x[i] = top if swap else x[i]
+    right = x[k]
+    x[k] = x[i] if swap else right
+    x[i] = right if swap else x[i]
     return m, x
 
 

@@ -1,0 +1,8 @@
+"""IR → IR: activity, reverse mode with its loop tapes, forward mode."""
+
+from .activity import Activity, analyse
+from .forward import tangent
+from .reverse import AdjointKernel, adjoint, expand_gradients
+from .split import split_loops
+
+__all__ = ["Activity", "AdjointKernel", "adjoint", "analyse", "expand_gradients", "split_loops", "tangent"]

@@ -1,0 +1,97 @@
+"""Turns the derivative rules of the built-in table into statements, and applies the policy for singular points."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from .. import ir
+from ..builtins import TABLE, ScalarRow
+from ..builtins.algebra import Sym
+from ..types import Scalar
+
+_SINGULAR = 8
+
+
+class Rules:
+    """Emits derivatives into a builder, under one policy: "zero", "ieee" or "raise"."""
+
+    def __init__(self, singular: str):
+        self.singular = singular
+
+    def expand(self, b: ir.Builder, rule: Any, names: Mapping[str, ir.Value], real: Scalar, memo: dict[int, ir.Value]) -> ir.Value:
+        """A rule as statements; nodes that a rule shares are computed once."""
+        if isinstance(rule, (int, float)):
+            return ir.const(real, rule)
+        if id(rule) in memo:
+            return memo[id(rule)]
+        assert isinstance(rule, Sym)
+        if rule.op == "leaf":
+            name = rule.args[0]
+            return ir.const(real, name) if isinstance(name, float) else names[name]
+        args = [self.expand(b, a, names, real, memo) for a in rule.args]
+        memo[id(rule)] = b.op(rule.op, *args)
+        return memo[id(rule)]
+
+    def pull(self, b: ir.Builder, stmt: ir.Op, args: list[ir.Value], out: ir.Value, g: ir.Value, active: list[bool]) -> list[ir.Value | None]:
+        """What the adjoint `g` of an operation adds to the adjoints of its arguments."""
+        row = TABLE.scalar(stmt.op)
+        names = self.names(row, args, out, active) | {"g": g}
+        memo: dict[int, ir.Value] = {}
+        result: list[ir.Value | None] = []
+        for i, (partial, wanted) in enumerate(zip(row.partials, active, strict=True)):
+            if not wanted or partial is None:
+                result.append(None)
+            elif row.pull:
+                result.append(self.expand(b, row.pull[i], names, g.type, memo))
+            else:
+                result.append(scale(b, g, self.expand(b, partial, names, g.type, memo)))
+        return self.guard(b, row, stmt, names, g, result, memo)
+
+    def names(self, row: ScalarRow, args: list[ir.Value], out: ir.Value, active: list[bool]) -> dict[str, ir.Value]:
+        tie = ir.const(out.type, 0.5 if sum(active) > 1 else 1.0)
+        return dict(zip(row.params, args, strict=True)) | {"y": out, "tie": tie}
+
+    def guard(
+        self, b: ir.Builder, row: ScalarRow, stmt: ir.Op, names: dict[str, ir.Value], g: ir.Value,
+        parts: list[ir.Value | None], memo: dict[int, ir.Value],
+    ) -> list[ir.Value | None]:  # fmt: skip
+        """No adjoint comes out where none went in, nor, by default, where the derivative does not exist."""
+        if not row.guard or self.singular == "ieee" or all(p is None for p in parts):
+            return parts
+        zero = ir.const(g.type, 0)
+        asked = b.op("ne", g, zero)
+        if row.regular is not None:
+            regular = self.expand(b, row.regular, names, g.type, memo)
+            if self.singular == "raise":
+                fine = b.op("or", regular, b.op("not", asked))
+                b.emit(ir.Check(fine, _SINGULAR, f"the derivative of {row.name} does not exist here", (), stmt.span))
+            asked = b.op("and", asked, regular)
+        return [None if p is None else b.op("select", asked, p, zero) for p in parts]
+
+    def push(self, b: ir.Builder, stmt: ir.Op, args: list[ir.Value], out: ir.Value, tangents: list[ir.Value | None]) -> ir.Value | None:
+        """Forward mode: the tangent of a result from the tangents of its arguments."""
+        row = TABLE.scalar(stmt.op)
+        active = [v is not None for v in tangents]
+        names = self.names(row, args, out, active)
+        memo: dict[int, ir.Value] = {}
+        total: ir.Value | None = None
+        for partial, tangent in zip(row.partials, tangents, strict=True):
+            if tangent is None or partial is None:
+                continue
+            term = scale(b, tangent, self.expand(b, partial, names, out.type, memo))
+            (term_or_none,) = self.guard(b, row, stmt, names, tangent, [term], memo)
+            assert term_or_none is not None
+            total = term_or_none if total is None else b.op("add", total, term_or_none)
+        return total
+
+
+def scale(b: ir.Builder, g: ir.Value, factor: ir.Value) -> ir.Value:
+    """g * factor, without a product for one and minus one."""
+    if ir.is_const(factor, -1):
+        return b.op("neg", g)
+    return b.op("mul", g, factor)
+
+
+def add(b: ir.Builder, x: ir.Value | None, y: ir.Value) -> ir.Value:
+    return y if x is None else b.op("add", x, y)

@@ -1,0 +1,404 @@
+"""IR → C++: one function per kernel that runs a range of threads, one statement per line, with Python's line numbers."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from .. import ir
+from ..builtins import TABLE
+from ..errors import Span
+from ..types import BOOL, FLOAT32, FLOAT64, Scalar, element_size, leaf_offsets, leaves
+from .layout import Layout, layout
+
+_TYPES = {"bool": "bool", "int32": "int32_t", "int64": "int64_t", "uint32": "uint32_t", "float32": "float",
+          "float64": "double"}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Site:
+    """A place where a kernel may fail or print: what Python needs for the message."""
+
+    span: Span | None
+    message: str = ""
+    array: str = ""
+    parts: tuple[str | None, ...] = ()
+    kinds: tuple[str, ...] = ()
+
+
+@dataclass
+class Code:
+    """The C++ of one kernel, and the places in it that can report something."""
+
+    name: str
+    text: str
+    sites: list[Site] = field(default_factory=list)
+
+
+def emit(kernel: ir.Kernel, name: str, *, contiguous: frozenset[int] = frozenset(), debug: bool = False) -> Code:
+    """C++ for a kernel. `contiguous` are the positions of arrays whose elements lie densely."""
+    return _Emitter(kernel, name, contiguous, debug).run()
+
+
+HEADER = '#include "kernelc/kernel.h"\n'
+
+
+def _literal(value: ir.Const) -> str:
+    kind, number = value.type, value.value
+    if kind is BOOL:
+        return "true" if number else "false"
+    if kind.is_float:
+        if math.isnan(number):
+            return f'({_TYPES[kind.name]})__builtin_nan("")'
+        if math.isinf(number):
+            return f"({'-' if number < 0 else ''}({_TYPES[kind.name]})__builtin_inf())"
+        return f"{number!r}f" if kind is FLOAT32 else repr(float(number))
+    if kind.name == "int32":
+        return f"({number})" if number > -(2**31) else "INT32_MIN"
+    if kind.name == "int64":
+        return f"INT64_C({number})" if number > -(2**63) else "INT64_MIN"
+    return f"{number}u"
+
+
+class _Emitter:
+    def __init__(self, kernel: ir.Kernel, name: str, contiguous: frozenset[int], debug: bool):
+        self.kernel, self.entry, self.contiguous, self.debug = kernel, name, contiguous, debug
+        self.layout: Layout = layout(kernel)
+        self.lines: list[str] = []
+        self.functions: dict[ir.Custom, str] = {}
+        self.function_text: list[str] = []
+        self.names: dict[ir.Value, str] = {}
+        self.sites: list[Site] = []
+        self.depth = 1
+        self.line: tuple[str, int] | None = None
+
+    # -- the whole
+    def run(self) -> Code:
+        self.unpack()
+        threads = self.lines
+        self.lines = []
+        self.depth = 2
+        self.block(self.kernel.body)
+        body = self.lines
+        head = [f'extern "C" __attribute__((visibility("default"))) void {self.entry}'
+                "(const int64_t* block, int64_t begin, int64_t end, kc_context* ctx) {"]  # fmt: skip
+        loop = ["    for (int64_t thread = begin; thread < end; ++thread) {", "        ctx->thread = thread;"]
+        text = "\n".join([*self.function_text, *head, *threads, *loop, *body, "    }", "}"]) + "\n"
+        return Code(self.entry, text, self.sites)
+
+    def unpack(self) -> None:
+        self.put("(void)block; (void)ctx;")
+        for axis in range(self.kernel.dims):
+            self.put(f"const int64_t dim{axis} = block[{axis}]; (void)dim{axis};")
+        for param, slot in zip(self.kernel.params, self.layout.slots, strict=True):
+            if param.array is None:
+                for k, leaf in enumerate(param.leaves):
+                    kind = _TYPES[leaf.type.name]
+                    self.put(f"const {kind} {self.name(leaf)} = kc_word<{kind}>(block + {slot.first + k});")
+            else:
+                self.unpack_array(param.array)
+
+    def unpack_array(self, array: ir.ArrayRef) -> None:
+        slot, p = self.layout.slots[array.position], array.position
+        used = {s.array.role for s in self.kernel.body.walk()
+                if isinstance(s, (ir.Load, ir.Store, ir.Atomic)) and s.array.position == p}  # fmt: skip
+        for axis in range(slot.ndim):
+            self.put(f"const int64_t a{p}_n{axis} = block[{slot.shape(axis)}]; (void)a{p}_n{axis};")
+        for role in sorted(used):
+            self.put(f"char* const __restrict__ a{p}_{role} = (char*)block[{slot.role(role)}];")
+        if self.debug:
+            self.put(f"int64_t* const a{p}_shadow = (int64_t*)block[{slot.role('shadow')}]; (void)a{p}_shadow;")
+        if used and p not in self.contiguous:
+            for axis in range(slot.ndim):
+                self.put(f"const int64_t a{p}_s{axis} = block[{slot.stride(axis)}]; (void)a{p}_s{axis};")
+                self.put(f"const int64_t a{p}_g{axis} = block[{slot.grad_stride(axis)}]; (void)a{p}_g{axis};")
+
+    # -- text
+    def put(self, text: str) -> None:
+        self.lines.append("    " * self.depth + text)
+
+    def place(self, span: Span | None) -> None:
+        if span is not None and (span.file, span.line) != self.line:
+            self.line = (span.file, span.line)
+            escaped = span.file.replace("\\", "\\\\").replace('"', '\\"')
+            self.lines.append(f'#line {span.line} "{escaped}"')
+
+    def name(self, value: ir.Value) -> str:
+        if isinstance(value, ir.Const):
+            return _literal(value)
+        if value not in self.names:
+            hint = re.sub(r"\W+", "_", value.name).strip("_")
+            self.names[value] = f"{hint}_{len(self.names)}" if hint and not hint[0].isdigit() else f"t{len(self.names)}"
+        return self.names[value]
+
+    def kind(self, value: ir.Value) -> str:
+        return _TYPES[value.type.name]
+
+    def define(self, value: ir.Value, text: str) -> None:
+        self.put(f"const {self.kind(value)} {self.name(value)} = {text};")
+
+    def site(self, stmt: ir.Stmt, **details: object) -> int:
+        self.sites.append(Site(stmt.span, **details))  # type: ignore[arg-type]
+        return len(self.sites) - 1
+
+    def fail(self, condition: str, code: int, stmt: ir.Stmt, a: str = "0", b: str = "0", **details: object) -> None:
+        site = self.site(stmt, **details)
+        self.put(f"if (KC_UNLIKELY({condition})) {{ ctx->fail(ctx, {code}, {site}, {a}, {b}); return; }}")
+
+    # -- statements
+    def block(self, block: ir.Block) -> None:
+        for stmt in block.body:
+            self.place(stmt.span)
+            getattr(self, f"emit_{type(stmt).__name__}")(stmt)
+
+    def emit_Op(self, s: ir.Op) -> None:
+        args = [self.name(a) for a in s.args]
+        if s.op == "select":
+            self.define(s.out, f"{args[0]} ? {args[1]} : {args[2]}")
+        elif s.op == "cast":
+            self.define(s.out, self.cast(s.out.type, s.args[0].type, args[0]))
+        else:
+            if self.debug and s.op in ("div", "floordiv", "mod"):
+                self.fail(f"{args[1]} == 0", 4, s, message=f"{s.op} by zero")
+            row = TABLE.scalar(s.op)
+            suffix = "f" if s.args[0].type is FLOAT32 else ""
+            template = row.cpp_int if row.cpp_int and s.args[0].type.is_int else row.cpp
+            self.define(s.out, template.format(*args, f=suffix))
+            if self.debug and s.out.type.is_float:
+                quiet = " && ".join(f"{a} == {a}" for a in args)
+                self.fail(f"{self.name(s.out)} != {self.name(s.out)} && {quiet}", 3, s, message=f"{s.op} gave NaN")
+
+    def cast(self, target: Scalar, source: Scalar, text: str) -> str:
+        if source.is_float and not target.is_float:
+            return f"kc_to_{target.name}({text})"
+        return f"({_TYPES[target.name]}){text}"
+
+    def emit_Query(self, s: ir.Query) -> None:
+        if s.what == "shape":
+            assert s.array is not None
+            self.define(s.out, f"({self.kind(s.out)})a{s.array.position}_n{s.axis}")
+        elif s.what == "tid":
+            inner = " * ".join(f"dim{a}" for a in range(s.axis + 1, self.kernel.dims))
+            text = f"thread / ({inner})" if inner else "thread"
+            if s.axis > 0:
+                text = f"({text}) % dim{s.axis}"
+            self.define(s.out, f"(int32_t)({text})")
+        else:
+            self.define(s.out, f"(int32_t)dim{s.axis}")
+
+    # -- memory
+    def address(self, array: ir.ArrayRef, index: Sequence[ir.Value]) -> str:
+        """The address of an element, without the offset of a leaf."""
+        p, ndim, size = array.position, array.type.ndim, element_size(array.type.element)
+        names = [f"(int64_t){self.name(i)}" for i in index]
+        if array.role in ("value", "grad") and p not in self.contiguous:
+            step = "s" if array.role == "value" else "g"
+            offset = " + ".join(f"{i} * a{p}_{step}{axis}" for axis, i in enumerate(names))
+        else:
+            linear = names[0]
+            for axis in range(1, ndim):
+                linear = f"({linear} * a{p}_n{axis} + {names[axis]})"
+            offset = f"{linear} * {size}"
+        return f"a{p}_{array.role} + {offset}"
+
+    def element(self, stmt: ir.Load | ir.Store | ir.Atomic) -> str:
+        """A pointer variable to the element; in debug mode with its bounds checked."""
+        array = stmt.array
+        if self.debug:
+            for axis, i in enumerate(stmt.index):
+                bound, n = f"a{array.position}_n{axis}", self.name(i)
+                self.fail(f"(int64_t){n} < 0 || (int64_t){n} >= {bound}", 2, stmt, f"(int64_t){n}", bound, array=repr(array))
+            self.race(stmt)
+        pointer = f"e{len(self.names)}"
+        self.names[ir.Value(BOOL)] = pointer
+        self.put(f"char* const {pointer} = {self.address(array, stmt.index)};")
+        return pointer
+
+    def leaf(self, stmt: ir.Load | ir.Store | ir.Atomic, pointer: str, comp: int) -> str:
+        element = stmt.array.type.element
+        kind, offset = leaves(element)[comp], leaf_offsets(element)[comp]
+        return f"*({_TYPES[kind.name]}*)({pointer} + {offset})" if offset else f"*({_TYPES[kind.name]}*)({pointer})"
+
+    def race(self, stmt: ir.Load | ir.Store | ir.Atomic) -> None:
+        """Debug: the shadow of an array holds who wrote an element in this launch: +thread+1 by a store, - by atomics."""
+        array = stmt.array
+        if array.role != "value" or (isinstance(stmt, (ir.Store, ir.Atomic)) and stmt.logged):
+            return
+        p = array.position
+        linear = f"(int64_t){self.name(stmt.index[0])}"
+        for axis in range(1, array.type.ndim):
+            linear = f"({linear} * a{p}_n{axis} + (int64_t){self.name(stmt.index[axis])})"
+        who = f"w{len(self.names)}"
+        self.names[ir.Value(BOOL)] = who
+        self.put(f"int64_t* const {who} = a{p}_shadow ? a{p}_shadow + {linear} : 0;")
+        mine = "thread + 1"
+        details = {"array": repr(array)}
+        if isinstance(stmt, ir.Atomic):
+            self.fail(f"{who} && *{who} > 0 && *{who} != {mine}", 6, stmt, f"*{who} - 1", linear, **details)
+            self.put(f"if ({who}) *{who} = *{who} == 0 || *{who} == -({mine}) ? -({mine}) : *{who} > 0 ? *{who} : INT64_MIN;")
+            return
+        self.fail(f"{who} && *{who} && *{who} != {mine} && *{who} != -({mine})", 6, stmt,
+                  f"*{who} > 0 ? *{who} - 1 : -1 - *{who}", linear, **details)  # fmt: skip
+        if isinstance(stmt, ir.Store):
+            self.put(f"if ({who}) *{who} = {mine};")
+
+    def emit_Load(self, s: ir.Load) -> None:
+        pointer = self.element(s)
+        for out, comp in zip(s.outs, s.comps, strict=True):
+            self.define(out, self.leaf(s, pointer, comp))
+            if self.debug and s.array.role == "value":
+                self.uninitialised(s, pointer, comp)
+
+    def uninitialised(self, s: ir.Load, pointer: str, comp: int) -> None:
+        kind = leaves(s.array.type.element)[comp]
+        if kind.size not in (4, 8):
+            return
+        word = "uint32_t" if kind.size == 4 else "uint64_t"
+        pattern = "0x7fa1dead" + ("7fa1dead" if kind.size == 8 else "") + "u" + ("ll" if kind.size == 8 else "")
+        offset = leaf_offsets(s.array.type.element)[comp]
+        self.fail(f"kc_word<{word}>((const int64_t*)({pointer} + {offset})) == {pattern}", 5, s,
+                  f"(int64_t){self.name(s.index[0])}", array=repr(s.array))  # fmt: skip
+
+    def log(self, s: ir.Store | ir.Atomic, pointer: str) -> None:
+        if s.logged:
+            for comp in s.comps:
+                size, offset = leaves(s.array.type.element)[comp].size, leaf_offsets(s.array.type.element)[comp]
+                self.put(f"kc_undo_log(ctx, {pointer} + {offset}, {size});")
+
+    def emit_Store(self, s: ir.Store) -> None:
+        self.check_nan(s)
+        pointer = self.element(s)
+        self.log(s, pointer)
+        for value, comp in zip(s.values, s.comps, strict=True):
+            self.put(f"{self.leaf(s, pointer, comp)} = {self.name(value)};")
+
+    def check_nan(self, s: ir.Store | ir.Atomic) -> None:
+        if self.debug:
+            for value in s.values:
+                if value.type.is_float and not isinstance(value, ir.Const):
+                    v = self.name(value)
+                    where = f"(int64_t){self.name(s.index[0])}"
+                    self.fail(f"{v} != {v}", 3, s, where, array=repr(s.array), message="NaN stored")
+
+    def emit_Atomic(self, s: ir.Atomic) -> None:
+        self.check_nan(s)
+        pointer = self.element(s)
+        self.log(s, pointer)
+        for k, (value, comp) in enumerate(zip(s.values, s.comps, strict=True)):
+            place, v = self.leaf(s, pointer, comp), self.name(value)
+            if s.outs:
+                self.define(s.outs[k], place)
+            self.put(f"{place} = {place} + {v};" if s.kind == "add" else f"{place} = kc_{s.kind}({place}, {v});")
+
+    # -- control
+    def emit_If(self, s: ir.If) -> None:
+        for out in s.outs:
+            self.put(f"{self.kind(out)} {self.name(out)};")
+        self.put(f"if ({self.name(s.cond)}) {{")
+        self.branch(s.then, s.outs)
+        if s.orelse.body or s.outs:
+            self.put("} else {")
+            self.branch(s.orelse, s.outs)
+        self.put("}")
+
+    def branch(self, block: ir.Block, outs: Sequence[ir.Value]) -> None:
+        self.depth += 1
+        self.block(block)
+        for out, value in zip(outs, block.yields, strict=True):
+            self.put(f"{self.name(out)} = {self.name(value)};")
+        self.depth -= 1
+
+    def emit_Loop(self, s: ir.Loop) -> None:
+        for out, init in zip(s.outs, s.inits, strict=True):
+            self.put(f"{self.kind(out)} {self.name(out)} = {self.name(init)};")
+        counter = s.body.params[0]
+        k, kind = self.name(counter), self.kind(counter)
+        below = f"{k} < {self.name(s.trips)}" if s.trips is not None else ""
+        self.put(f"for ({kind} {k} = 0; {below}; ++{k}) {{")
+        self.depth += 1
+        for param, out in zip(s.body.params[1:], s.outs, strict=True):
+            self.define(param, self.name(out))
+        self.block(s.body)
+        for out, value in zip(s.outs, s.body.yields, strict=True):
+            self.put(f"{self.name(out)} = {self.name(value)};")
+        if s.stop is not None:
+            self.put(f"if ({self.name(s.stop)}) break;")
+        self.depth -= 1
+        self.put("}")
+        if any(isinstance(x, ir.Push) for x in s.body.body):
+            self.put("if (KC_UNLIKELY(ctx->failed)) return;")
+
+    # -- calls
+    def emit_Call(self, s: ir.Call) -> None:
+        name = self.functions.get(s.function) or self.function(s.function)
+        for out in s.outs:
+            self.put(f"{self.kind(out)} {self.name(out)};")
+        args = [self.name(a) for a in s.args] + [f"&{self.name(o)}" for o in s.outs]
+        self.put(f"{name}({', '.join([*args, 'ctx'])});")
+
+    def function(self, custom: ir.Custom) -> str:
+        """Emit a function with a rule of its own, once, before the kernel."""
+        name = f"{self.entry}_{re.sub(r'[^0-9A-Za-z_]', '_', custom.name)}_{len(self.functions)}"
+        self.functions[custom] = name
+        saved, self.lines, depth, self.depth = self.lines, [], self.depth, 1
+        self.line = None
+        params = [f"const {self.kind(p)} {self.name(p)}" for p in custom.body.params]
+        results = [f"{self.kind(y)}* out{k}" for k, y in enumerate(custom.body.yields)]
+        self.block(custom.body)
+        for k, y in enumerate(custom.body.yields):
+            self.put(f"*out{k} = {self.name(y)};")
+        text = [f"static void {name}({', '.join([*params, *results, 'kc_context* ctx'])}) {{", "    (void)ctx;",
+                *self.lines, "}"]  # fmt: skip
+        self.function_text.extend(text)
+        self.lines, self.depth, self.line = saved, depth, None
+        return name
+
+    # -- reports
+    def emit_Check(self, s: ir.Check) -> None:
+        payload = [f"(int64_t){self.name(v)}" for v in s.payload] + ["0", "0"]
+        self.fail(f"!{self.name(s.cond)}", s.code, s, payload[0], payload[1], message=s.message)
+
+    def emit_Print(self, s: ir.Print) -> None:
+        site = self.site(s, parts=s.parts, kinds=tuple(v.type.name for v in s.values))
+        values = ", ".join(f"(double){self.name(v)}" for v in s.values) or "0.0"
+        self.put(f"{{ const double values[] = {{ {values} }}; ctx->print(ctx, {site}, {len(s.values)}, values); }}")
+
+    # -- loop tape, undo log, record
+    def frame(self, values: Sequence[ir.Value]) -> list[tuple[ir.Value, int]]:
+        """Offsets in a tape frame, large values first, so that all are aligned as frames are multiples of 8 bytes."""
+        placed, at = [], 0
+        for v in sorted(values, key=lambda v: -v.type.size):
+            placed.append((v, at))
+            at += v.type.size
+        return placed
+
+    def frame_size(self, values: Sequence[ir.Value]) -> int:
+        return (sum(v.type.size for v in values) + 7) // 8 * 8
+
+    def emit_Push(self, s: ir.Push) -> None:
+        self.put(f"{{ char* const frame = kc_reserve(ctx, {self.frame_size(s.values)});")
+        for v, at in self.frame(s.values):
+            self.put(f"  *({self.kind(v)}*)(frame + {at}) = {self.name(v)};")
+        self.put("}")
+
+    def emit_Pop(self, s: ir.Pop) -> None:
+        frame = f"f{len(self.names)}"
+        self.names[ir.Value(FLOAT64)] = frame
+        self.put(f"const char* const {frame} = kc_release(ctx, {self.frame_size(s.outs)});")
+        for v, at in self.frame(s.outs):
+            self.define(v, f"*(const {self.kind(v)}*)({frame} + {at})")
+
+    def emit_Mark(self, s: ir.Mark) -> None:
+        self.define(s.out, "kc_undo_mark(ctx)")
+
+    def emit_Undo(self, s: ir.Undo) -> None:
+        self.put(f"kc_undo_to(ctx, {self.name(s.mark)});")
+
+    def emit_Record(self, s: ir.Record) -> None:
+        self.put(f"if (block[4]) ctx->record_put((void*)block[4], thread, {self.name(s.sequence)}, "
+                 f"(int64_t){self.name(s.value)});")  # fmt: skip
+
+    def emit_Recall(self, s: ir.Recall) -> None:
+        self.define(s.out, f"({self.kind(s.out)})ctx->record_get((void*)block[4], thread, {self.name(s.sequence)})")

@@ -1,0 +1,444 @@
+"""Control flow → nested blocks. Exits (`break`, `continue`, `return`) become flags that guard what follows them.
+
+The variables of a function live in `frame.env`. A branch lowers its two sides on copies and merges them; a loop
+turns every name that it assigns and that had a value before into a carried value.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable
+from typing import Any
+
+from .. import types as t
+from ..errors import TypeMismatch, Unsupported
+from ..ir import FALSE, TRUE, Block, Builder, Check, If, Loop, Value, const
+from .convert import ReturnType
+from .source import always_exits, assigned_names, contains
+from .statements import Statements
+from .values import (
+    Known,
+    Maybe,
+    TupleVal,
+    Weak,
+    describe,
+    flatten,
+    rebuild,
+    static_int,
+    type_name,
+    type_of,
+)
+
+_FLAGS = ("$brk", "$cont", "$ret")
+_UNROLL_TRIPS, _UNROLL_NODES = 16, 700
+
+
+class Control(Statements):
+    """Lowers blocks of statements, branches and loops."""
+
+    # -- sequences and exits
+    def body(self, stmts: list[ast.stmt]) -> None:
+        for n, stmt in enumerate(stmts):
+            rest = stmts[n + 1 :]
+            if isinstance(stmt, ast.If):
+                if self.if_statement(stmt, rest):
+                    return
+            else:
+                self.stmt(stmt)
+            exited = self.exited()
+            if exited is TRUE:
+                return
+            if exited is not FALSE and rest:
+                self.branch(exited, lambda: None, lambda rest=rest: self.body(rest), rest[0])  # type: ignore[misc]
+                return
+
+    def exited(self) -> Value:
+        """Whether this thread has left the statements that follow."""
+        result: Value = FALSE
+        for flag in _FLAGS:
+            value = self.frame.env.get(flag, FALSE)
+            result = self.b.op("or", result, value)
+        return _canonical(result)
+
+    def if_statement(self, node: ast.If, rest: list[ast.stmt]) -> bool:
+        """Lower an `if`. True if what follows it was lowered, too: where one side always leaves, the rest belongs
+        to the other side."""
+        cond = self.truth(self.expr(node.test), node.test)
+        if isinstance(cond, Weak):
+            self.body(node.body if cond.value else node.orelse)
+            return False
+        then, orelse = node.body, node.orelse
+        then_exits, else_exits = always_exits(then), always_exits(orelse)
+        if then_exits and not else_exits:
+            orelse = [*orelse, *rest]
+        elif else_exits and not then_exits:
+            then = [*then, *rest]
+        self.branch(cond, lambda: self.body(then), lambda: self.body(orelse), node)
+        return then_exits or else_exits
+
+    def stmt_Break(self, node: ast.Break) -> None:
+        self.frame.env["$brk"] = TRUE
+
+    def stmt_Continue(self, node: ast.Continue) -> None:
+        self.frame.env["$cont"] = TRUE
+
+    def stmt_Return(self, node: ast.Return) -> None:
+        env = self.frame.env
+        if node.value is None or (isinstance(node.value, ast.Constant) and node.value.value is None):
+            if self.frame.returns is not None or "$retval" in env:
+                raise self.fail(TypeMismatch, "a value is returned elsewhere, but not here", node)
+            env["$ret"] = TRUE
+            return
+        if self.frame.is_kernel:
+            raise self.fail(Unsupported, "a kernel returns nothing", node, advice="write the result to an array")
+        value = self.return_value(node)
+        if self.trial:
+            raise ReturnType(value)
+        known = self.frame.types.get("$retval")
+        if known is not None and known != type_of(value):
+            raise self.type_change("the result", known, type_of(value) or t.BOOL, node)
+        self.frame.types["$retval"] = type_of(value) or t.BOOL
+        env["$retval"] = value
+        env["$ret"] = TRUE
+
+    def return_value(self, node: ast.Return) -> Any:
+        assert node.value is not None
+        if isinstance(node.value, ast.Tuple):
+            value: Any = TupleVal(tuple(self.strengthen(self.expr(v)) for v in node.value.elts))
+        else:
+            value = self.expr(node.value)
+        self.at(node)
+        if self.frame.returns is not None:
+            return self.convert(value, self.frame.returns, node, "the result")
+        known = self.frame.types.get("$retval")
+        if isinstance(known, t.Scalar) and isinstance(value, Weak):
+            value = self.adapt_literal("the result", known, value, node)
+        value = self.strengthen(value)
+        if flatten(value) is None:
+            raise self.fail(TypeMismatch, f"{describe(value)} cannot be returned", node)
+        return value
+
+    # -- branches
+    def branch(self, cond: Value, then: Callable[[], Any], orelse: Callable[[], Any], node: ast.AST) -> None:
+        """`if cond: then() else: orelse()`, with what they assign merged."""
+        span = self.span(node)
+        before = self.frame.env
+        then_block, then_env = self.side(before, then)
+        else_block, else_env = self.side(before, orelse)
+        self.b.span = span
+        statement = If([], cond, then_block, else_block, span)
+        merged: dict[str, Any] = {}
+        for name in [*then_env, *(n for n in else_env if n not in then_env)]:
+            merged[name] = self.merge(name, then_env, else_env, statement, node)
+        self.frame.env = merged
+        if then_block.body or else_block.body or statement.outs:
+            self.simplify_if(statement)
+
+    def side(self, before: dict[str, Any], lower: Callable[[], Any]) -> tuple[Block, dict[str, Any]]:
+        outer, span = self.b.block, self.b.span
+        self.frame.env = dict(before)
+        self.b.block = Block()
+        try:
+            lower()
+            return self.b.block, self.frame.env
+        finally:
+            self.b.block, self.b.span = outer, span
+
+    def merge(self, name: str, left: dict[str, Any], right: dict[str, Any], statement: If, node: ast.AST) -> Any:
+        missing = FALSE if name in _FLAGS else None
+        a, b = left.get(name, missing), right.get(name, missing)
+        if a is b:
+            return a
+        if name == "$retval":
+            a = self.zero(_type(b)) if a is None else a
+            b = self.zero(_type(a)) if b is None else b
+        if a is None or b is None:
+            return Maybe("on one branch", statement.span)
+        if isinstance(a, Maybe) or isinstance(b, Maybe):
+            return a if isinstance(a, Maybe) else b
+        a, b = self.join(name, a, b, node)
+        if flatten(a) is None or flatten(b) is None:
+            if a == b:
+                return a
+            raise self.fail(Unsupported, f"{name!r} means different things on the two branches", node)
+        return rebuild(a, self.phis(name, flatten(a) or [], flatten(b) or [], statement))
+
+    def phis(self, name: str, left: list[Value], right: list[Value], statement: If) -> list[Value]:
+        merged = []
+        label = "" if name.startswith("$if") else name.lstrip("$")
+        for x, y in zip(left, right, strict=True):
+            if x is y:
+                merged.append(x)
+                continue
+            out = Value(x.type, y.name or x.name or label)
+            statement.outs.append(out)
+            statement.then.yields.append(x)
+            statement.orelse.yields.append(y)
+            merged.append(out)
+        return merged
+
+    def join(self, name: str, a: Any, b: Any, node: ast.AST) -> tuple[Any, Any]:
+        """Two values of one name; literals take the type of the other side."""
+        if isinstance(a, Weak) and isinstance(b, Weak):
+            kind = self.weak_type(Weak(a.value + b.value)) if type(a.value) is not type(b.value) else self.weak_type(a)
+            return const(kind, a.value), const(kind, b.value)
+        if isinstance(a, Weak) and isinstance(b, Value):
+            return self.number(a, b.type, node, "one side"), b
+        if isinstance(b, Weak) and isinstance(a, Value):
+            return a, self.number(b, a.type, node, "one side")
+        if isinstance(a, TupleVal) and isinstance(b, TupleVal) and len(a.items) == len(b.items):
+            pairs = [self.join(name, x, y, node) for x, y in zip(a.items, b.items, strict=True)]
+            return TupleVal(tuple(p[0] for p in pairs)), TupleVal(tuple(p[1] for p in pairs))
+        left, right = type_of(a), type_of(b)
+        if left is not None and right is not None and left != right:
+            what = repr(name) if not name.startswith("$") else "the two sides"
+            raise self.fail(TypeMismatch, f"{what}: {type_name(left)} on one side, {type_name(right)} on the other", node)
+        return a, b
+
+    def simplify_if(self, statement: If) -> None:
+        """An `if` that only chooses between values is a selection."""
+        if statement.then.body or statement.orelse.body:
+            self.b.emit(statement)
+            return
+        replaced: dict[Value, Value] = {}
+        for out, x, y in zip(statement.outs, statement.then.yields, statement.orelse.yields, strict=True):
+            chosen = self.choose_value(statement.cond, x, y)
+            chosen.name = chosen.name or out.name
+            replaced[out] = chosen
+        for name, value in self.frame.env.items():
+            leaves = flatten(value)
+            if leaves is not None and any(v in replaced for v in leaves):
+                self.frame.env[name] = rebuild(value, [replaced.get(v, v) for v in leaves])
+
+    def choose_value(self, cond: Value, x: Value, y: Value) -> Value:
+        if x is TRUE and y is FALSE:
+            return cond
+        if x is FALSE and y is TRUE:
+            return self.b.op("not", cond)
+        if x.type is t.BOOL and x is TRUE:
+            return self.b.op("or", cond, y)
+        if x.type is t.BOOL and y is FALSE:
+            return self.b.op("and", cond, x)
+        return self.b.op("select", cond, x, y)
+
+    # -- loops
+    def stmt_For(self, node: ast.For) -> None:
+        self.no_else(node)
+        if not isinstance(node.target, ast.Name):
+            raise self.fail(Unsupported, "a loop has one name for its counter", node.target)
+        start, stop, step = self.range_of(node)
+        name = node.target.id
+        numbers = [static_int(v) for v in (start, stop, step)]
+        if None not in numbers and self.unrollable(range(*numbers), node):  # type: ignore[arg-type]
+            self.unroll(range(*numbers), name, node)  # type: ignore[arg-type]
+            return
+        kind = t.INT32
+        for value in (start, stop, step):
+            kind = t.INT64 if isinstance(value, Value) and value.type is t.INT64 else kind
+        first, last, stride = (self.b.cast(kind, self.as_index(v, node.iter)) for v in (start, stop, step))
+        trips = self.trip_count(first, last, stride, node)
+
+        def iteration(k: Value) -> None:
+            offset = self.b.op("mul", k, stride)
+            counter = self.b.op("add", first, offset)
+            if counter is k:
+                counter.name = name
+            self.assign_name(name, counter, node)
+            self.body(node.body)
+
+        self.loop(trips, iteration, node, [name])
+
+    def range_of(self, node: ast.For) -> tuple[Any, Any, Any]:
+        call = node.iter
+        callee = self.expr(call.func) if isinstance(call, ast.Call) else None
+        if not (isinstance(call, ast.Call) and isinstance(callee, Known) and callee.object is range):
+            raise self.fail(Unsupported, "`for` runs over range(...)", node.iter,
+                            advice="write `for i in range(n):` and index with i")  # fmt: skip
+        args = [self.expr(a) for a in call.args]
+        if not 1 <= len(args) <= 3 or call.keywords:
+            raise self.fail(TypeMismatch, "range() takes one to three integers", call)
+        for arg, arg_node in zip(args, call.args, strict=True):
+            self.as_index(arg, arg_node)
+        self.at(node)
+        if len(args) == 1:
+            return Weak(0), args[0], Weak(1)
+        step = args[2] if len(args) == 3 else Weak(1)
+        if static_int(step) == 0:
+            raise self.fail(TypeMismatch, "range() with step 0", call)
+        return args[0], args[1], step
+
+    def trip_count(self, first: Value, last: Value, step: Value, node: ast.AST) -> Value:
+        """max(0, ceil((last - first) / step)), for either sign of the step."""
+        known = static_int(step)
+        zero, one = const(step.type, 0), const(step.type, 1)
+        if known is None:
+            self.b.emit(Check(self.b.op("ne", step, zero), 9, "range() with step 0", (), self.b.span))
+        span = self.b.op("sub", last, first)
+        if known == 1:
+            return self.b.op("max", span, zero)
+        up = self.b.op("sub", self.b.op("add", span, step), one)
+        down = self.b.op("add", self.b.op("add", span, step), one)
+        if known is None:
+            rounded = self.b.op("select", self.b.op("gt", step, zero), up, down)
+        else:
+            rounded = up if known > 0 else down
+        return self.b.op("max", self.b.op("floordiv", rounded, step), zero)
+
+    def unrollable(self, counter: range, node: ast.For) -> bool:
+        """Small loops without exits are unrolled, so that their counter can index vectors. The meaning is the same."""
+        trips = len(counter)
+        size = sum(1 for stmt in node.body for _ in ast.walk(stmt))
+        if contains(node.body, (ast.Break, ast.Continue), into_loops=False) or contains(node.body, ast.Return):
+            return False
+        return trips <= _UNROLL_TRIPS and trips * self.frame.unrolled * size <= _UNROLL_NODES * 4
+
+    def unroll(self, counter: range, name: str, node: ast.For) -> None:
+        env = self.frame.env
+        names = assigned_names(node.body)
+        fresh = [n for n in names if n not in env]
+        had = name in env
+        self.frame.unrolled *= max(1, len(counter))
+        for i in counter:
+            self.at(node)
+            self.frame.types.setdefault(name, t.INT32)
+            if self.frame.types[name] is not t.INT32 and not (self.frame.types[name] is t.INT64):
+                raise self.type_change(name, self.frame.types[name], t.INT32, node)
+            for other in fresh:
+                self.frame.env.pop(other, None)
+            self.frame.env[name] = const(self.frame.types[name], i) if name in names else Weak(i)
+            self.body(node.body)
+        self.frame.unrolled //= max(1, len(counter))
+        env = self.frame.env
+        if had and len(counter):
+            env[name] = self.strengthen(env[name])
+        for other in [*fresh, *([] if had else [name])]:
+            env[other] = Maybe("inside a loop", self.span(node))
+
+    def no_else(self, node: ast.For | ast.While) -> None:
+        if node.orelse:
+            raise self.fail(Unsupported, "`else` of a loop is not part of the kernel language", node.orelse[0],
+                            advice="set a flag before `break` and test it after the loop")  # fmt: skip
+
+    def stmt_While(self, node: ast.While) -> None:
+        self.no_else(node)
+
+        def iteration(_: Value) -> None:
+            cond = self.truth(self.expr(node.test), node.test)
+            if isinstance(cond, Weak):
+                if cond.value:
+                    self.body(node.body)
+                else:
+                    self.frame.env["$brk"] = TRUE
+                return
+            self.branch(cond, lambda: self.body(node.body), lambda: self.stmt_Break(ast.Break()), node)
+
+        self.loop(None, iteration, node, [])
+
+    def loop(self, trips: Value | None, iteration: Callable[[Value], None], node: ast.For | ast.While, extra: list[str]) -> None:
+        """Lower a loop whose iterations are made by `iteration(k)`."""
+        span = self.span(node)
+        returns = contains(node.body, ast.Return)
+        if returns:
+            self.declare_return(iteration, node, extra, trips)
+        before = self.frame.env
+        assigned = [*extra, *(n for n in assigned_names(node.body) if n not in extra)]
+        carried = self.carried_names(assigned, before, returns)
+        inits = {n: flatten(before[n]) or [] for n in carried}
+        counter = Value(trips.type if trips is not None else t.INT32, "k")
+        block, env = Block(), dict(before)
+        block.params = [counter]
+        for name in carried:
+            params = [Value(v.type, v.name or name.lstrip("$")) for v in inits[name]]
+            block.params.extend(params)
+            env[name] = rebuild(before[name], params)
+        for name in assigned:
+            if name not in carried and name in env and not isinstance(env[name], Maybe):
+                raise self.fail(Unsupported, f"{name!r} is {describe(env[name])}: it cannot be assigned in a loop", node)
+            if name not in carried:
+                env.pop(name, None)
+        # An iteration begins only if no exit was taken.
+        env["$brk"], env["$cont"], env["$ret"] = FALSE, FALSE, FALSE
+        stop = self.lower_iteration(block, env, iteration, counter)
+        ended = self.frame.env
+        block.yields = [v for n in carried for v in self.carried_leaves(n, ended, inits[n], node)]
+        outs = {n: [Value(v.type, v.name) for v in inits[n]] for n in carried}
+        after = dict(before)
+        for name in carried:
+            after[name] = rebuild(before[name], outs[name])
+        for name in assigned:
+            if name not in carried:
+                after[name] = Maybe("inside a loop", span)
+        self.frame.env = after
+        flat_inits = [v for n in carried for v in inits[n]]
+        flat_outs = [v for n in carried for v in outs[n]]
+        self.b.span = span
+        self.b.emit(Loop(flat_outs, trips, flat_inits, block, None if stop is FALSE else stop, span))
+
+    def carried_names(self, assigned: list[str], before: dict[str, Any], returns: bool) -> list[str]:
+        names = [n for n in assigned if n in before and not isinstance(before[n], Maybe)]
+        for name in names:
+            before[name] = self.strengthen(before[name])
+        names = [n for n in names if flatten(before[n]) is not None]
+        if returns:
+            names += [n for n in ("$ret", "$retval") if n in before]
+        if "$seq" in before:
+            names.append("$seq")
+        return names
+
+    def carried_leaves(self, name: str, ended: dict[str, Any], inits: list[Value], node: ast.AST) -> list[Value]:
+        value = ended.get(name)
+        if value is None or isinstance(value, Maybe):
+            raise self.fail(Unsupported, f"{name!r} loses its value in the loop", node)
+        leaves = flatten(self.strengthen(value)) or []
+        if [v.type for v in leaves] != [v.type for v in inits]:
+            raise self.fail(TypeMismatch, f"{name!r} changes its type in the loop", node)
+        return leaves
+
+    def lower_iteration(self, block: Block, env: dict[str, Any], iteration: Callable[[Value], None], k: Value) -> Value:
+        outer, span, depth = self.b.block, self.b.span, self.frame.loop_depth
+        self.b.block, self.frame.env = block, env
+        self.frame.loop_depth = depth + 1
+        try:
+            iteration(k)
+            ended = self.frame.env
+            return _canonical(self.b.op("or", ended.get("$brk", FALSE), ended.get("$ret", FALSE)))
+        finally:
+            self.b.block, self.b.span, self.frame.loop_depth = outer, span, depth
+
+    def declare_return(
+        self, iteration: Callable[[Value], None], node: ast.AST, extra: list[str], trips: Value | None
+    ) -> None:
+        """A `return` in a loop needs a carried result, so its type is found by a trial if no annotation tells it."""
+        env = self.frame.env
+        if self.frame.is_kernel or "$retval" in env:
+            return
+        kind = self.frame.returns
+        if kind is None:
+            saved, types = self.b, dict(self.frame.types)
+            self.b = Builder(Block(), saved.span)
+            self.trial += 1
+            self.frame.env = {**env, "$brk": FALSE, "$cont": FALSE}
+            try:
+                iteration(Value(trips.type if trips is not None else t.INT32, "k"))
+            except ReturnType as found:
+                kind = type_of(found.value)
+            finally:
+                self.trial -= 1
+                self.b, self.frame.env, self.frame.types = saved, env, types
+        if kind is not None:
+            env["$retval"] = self.zero(kind)
+
+
+def _canonical(value: Value) -> Value:
+    """The constants TRUE and FALSE are compared by identity."""
+    from ..ir import Const
+
+    if isinstance(value, Const):
+        return TRUE if value.value else FALSE
+    return value
+
+
+def _type(value: Any) -> t.Type:
+    kind = type_of(value)
+    assert kind is not None
+    return kind

@@ -1,0 +1,202 @@
+"""Conversions between numbers and types: literals adapt, integers meet reals as in Python, precisions never mix."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass, field
+from typing import Any
+
+from .. import types as t
+from ..errors import MixedPrecision, SourceError, Span, TypeMismatch
+from ..ir import Builder, Value, const
+from .function import Func
+from .source import Capture, Source
+from .values import Agg, ArrayVal, Known, ShapeVal, TupleVal, Weak, describe, is_number, type_name, type_of
+
+
+@dataclass
+class Frame:
+    """One function being lowered: the kernel, or a function inlined into it."""
+
+    source: Source
+    env: dict[str, Any] = field(default_factory=dict)
+    types: dict[str, t.Type] = field(default_factory=dict)
+    returns: t.Type | None = None
+    is_kernel: bool = False
+    loop_depth: int = 0
+    unrolled: int = 1
+
+
+class Restart(Exception):  # noqa: N818  (a signal, not an error)
+    """Lowering must begin anew, because the kernel turned out to use results of atomics."""
+
+
+class ReturnType(Exception):  # noqa: N818
+    """Carries what a function returns out of a trial lowering of a loop."""
+
+    def __init__(self, value: Any):
+        self.value = value
+
+
+class Convert:
+    """State shared by all parts of the lowering, and conversions."""
+
+    def __init__(self, source: Source, real: t.Scalar):
+        self.real = real
+        self.b = Builder()
+        self.frame = Frame(source)
+        self.captures: dict[tuple[int, str], Capture] = {}
+        self.calls: list[tuple[Func, Span]] = []
+        self.tids: list[Value] = []
+        self.dims: tuple[int, Span] | None = None
+        self.trial = 0
+        self.records = False
+        self.customs: dict[Any, Any] = {}
+
+    # -- places and errors
+    def span(self, node: ast.AST) -> Span:
+        return self.frame.source.span(node)
+
+    def at(self, node: ast.AST) -> Span:
+        """Stamp what follows with the node's place."""
+        self.b.span = self.span(node)
+        return self.b.span
+
+    def fail(self, kind: type[SourceError], message: str, node: ast.AST, *, advice: str = "") -> SourceError:
+        return kind(message, self.span(node), advice=advice)
+
+    # -- numbers
+    def strengthen(self, value: Any) -> Any:
+        """A literal that gets a name takes the language's default type."""
+        if isinstance(value, Weak):
+            return const(self.weak_type(value), value.value)
+        if isinstance(value, TupleVal):
+            return TupleVal(tuple(self.strengthen(v) for v in value.items))
+        return value
+
+    def weak_type(self, value: Weak) -> t.Scalar:
+        if isinstance(value.value, bool):
+            return t.BOOL
+        if isinstance(value.value, int):
+            return t.INT32 if -(2**31) <= value.value < 2**31 else t.INT64
+        return self.real
+
+    def number(self, value: Any, kind: t.Scalar, node: ast.AST, what: str = "this value") -> Value:
+        """Convert implicitly, as far as Python would: literals to anything that holds them, integers to reals."""
+        if isinstance(value, Weak):
+            if kind.is_float or isinstance(value.value, bool) or (kind.is_int and isinstance(value.value, int)):
+                return const(kind, value.value)
+        elif isinstance(value, Value):
+            if value.type is kind:
+                return value
+            if value.type.kind in "biu" and kind.is_float:
+                return self.b.cast(kind, value)
+            if value.type.kind in "b" and kind.is_int:
+                return self.b.cast(kind, value)
+            if value.type.is_int and kind is t.INT64:
+                return self.b.cast(kind, value)
+            if value.type.is_float and kind.is_float:
+                raise self.fail(MixedPrecision, f"{what} is {value.type}, but {kind} is needed here", node)
+        raise self.fail(
+            TypeMismatch, f"{what} is {describe(value)}, but {self.spoken(kind)} is needed here", node,
+            advice="convert it: float(...), int(...)" if is_number(value) else "",
+        )  # fmt: skip
+
+    def spoken(self, kind: t.Type) -> str:
+        return type_name(kind)
+
+    def common(self, a: Any, b: Any, node: ast.AST) -> tuple[Value, Value]:
+        """Two numbers in the type in which Python would compute with them."""
+        kind = self.common_type(a, b, node)
+        return self.number(a, kind, node), self.number(b, kind, node)
+
+    def common_type(self, a: Any, b: Any, node: ast.AST) -> t.Scalar:
+        if isinstance(a, Weak) and isinstance(b, Weak):
+            return self.weak_type(Weak(a.value + b.value))
+        if isinstance(a, Weak):
+            a, b = b, a
+        assert isinstance(a, Value)
+        left = a.type
+        if isinstance(b, Weak):
+            if isinstance(b.value, float):
+                return left if left.is_float else self.real
+            if left.kind == "b":
+                return t.BOOL if isinstance(b.value, bool) else t.INT32
+            return left
+        right = b.type
+        if left is right:
+            return left
+        if left.is_float and right.is_float:
+            raise self.fail(
+                MixedPrecision, f"{a.name or 'one side'} is {left} and {b.name or 'the other'} is {right}", node
+            )
+        if left.is_float or right.is_float:
+            return left if left.is_float else right
+        if "b" in (left.kind, right.kind):
+            return right if left.kind == "b" else left
+        return t.INT64
+
+    def arithmetic(self, a: Any, b: Any, node: ast.AST) -> tuple[Value, Value]:
+        """As `common`, but conditions count as integers."""
+        left, right = self.common(a, b, node)
+        if left.type is t.BOOL:
+            return self.b.cast(t.INT32, left), self.b.cast(t.INT32, right)
+        return left, right
+
+    def as_real(self, value: Any, node: ast.AST) -> Value:
+        """A number as a real of its own precision."""
+        if isinstance(value, Value) and value.type.is_float:
+            return value
+        return self.number(value, self.real, node)
+
+    def as_index(self, value: Any, node: ast.AST) -> Value:
+        if isinstance(value, Weak) and isinstance(value.value, int):
+            return const(t.INT32 if abs(value.value) < 2**31 else t.INT64, value.value)
+        if isinstance(value, Value) and value.type.is_int:
+            return value
+        raise self.fail(TypeMismatch, f"an index is an integer, not {describe(value)}", node, advice="use int(...)")
+
+    # -- values of any type
+    def convert(self, value: Any, kind: t.Type, node: ast.AST, what: str = "this value") -> Any:
+        """Convert implicitly to a type, or say what does not fit."""
+        if isinstance(kind, t.Scalar):
+            if is_number(value):
+                return self.number(value, kind, node, what)
+        elif isinstance(kind, t.Tuple) and isinstance(value, TupleVal) and len(kind.items) == len(value.items):
+            return TupleVal(
+                tuple(self.convert(v, k, node, what) for v, k in zip(value.items, kind.items, strict=True))
+            )
+        elif isinstance(kind, t.ArrayType) and isinstance(value, ArrayVal):
+            if value.array.type == kind:
+                return value
+        elif isinstance(value, Agg):
+            if value.type == kind:
+                return value
+            if isinstance(value.type, t.Composite) and isinstance(kind, t.Composite):
+                if value.type.with_scalar(kind.scalar) == kind:
+                    return Agg(kind, tuple(self.number(v, kind.scalar, node, what) for v in value.leaves))
+        raise self.fail(TypeMismatch, f"{what} is {describe(value)}, but {self.spoken(kind)} is needed here", node)
+
+    def resolved(self, annotation: Any) -> t.Type:
+        return t.resolve(t.as_type(annotation), self.real)
+
+    def wrap(self, value: Any) -> Any:
+        """A Python object as the front end sees it: numbers are literals, tuples of numbers are tuples."""
+        import numpy as np
+
+        if isinstance(value, (bool, np.bool_)):
+            return Weak(bool(value))
+        if isinstance(value, (int, np.integer)):
+            return Weak(int(value))
+        if isinstance(value, (float, np.floating)):
+            return Weak(float(value))
+        if isinstance(value, (tuple, list)) and not hasattr(value, "_fields"):
+            return TupleVal(tuple(self.wrap(v) for v in value))
+        return Known(value)
+
+    def capture(self, capture: Capture | None) -> None:
+        if capture is not None:
+            self.captures.setdefault((id(capture.holder), capture.name), capture)
+
+
+__all__ = ["Convert", "Frame", "Restart", "ReturnType", "ShapeVal", "type_of"]

@@ -1,0 +1,489 @@
+"""Expressions → values: operators with Python's meaning, components, indexing, lazy conditions."""
+
+from __future__ import annotations
+
+import ast
+import difflib
+import operator
+import types as python_types
+from collections.abc import Callable
+from typing import Any
+
+from .. import types as t
+from ..errors import MaybeUnassigned, NoOverload, TypeMismatch, UnknownName, Unsupported, WrongIndexCount
+from ..ir import Value, const
+from .convert import Convert
+from .source import MISSING, Capture
+from .values import (
+    Agg,
+    ArrayVal,
+    Known,
+    Maybe,
+    ShapeVal,
+    TupleVal,
+    Weak,
+    describe,
+    flatten,
+    is_number,
+    length_of,
+    of_type,
+    part_of,
+    rebuild,
+    static_int,
+    type_of,
+)
+
+_PYTHON_OPERATORS: dict[type, Callable[[Any, Any], Any]] = {
+    ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.Div: operator.truediv,
+    ast.FloorDiv: operator.floordiv, ast.Mod: operator.mod, ast.Pow: operator.pow, ast.BitAnd: operator.and_,
+    ast.BitOr: operator.or_, ast.BitXor: operator.xor, ast.LShift: operator.lshift, ast.RShift: operator.rshift,
+    ast.Eq: operator.eq, ast.NotEq: operator.ne, ast.Lt: operator.lt, ast.LtE: operator.le, ast.Gt: operator.gt,
+    ast.GtE: operator.ge,
+}  # fmt: skip
+_SIGNS = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.FloorDiv: "//", ast.Mod: "%", ast.Pow: "**",
+          ast.BitAnd: "&", ast.BitOr: "|", ast.BitXor: "^", ast.LShift: "<<", ast.RShift: ">>", ast.MatMult: "@"}  # fmt: skip
+_COMPARE = {ast.Eq: "eq", ast.NotEq: "ne", ast.Lt: "lt", ast.LtE: "le", ast.Gt: "gt", ast.GtE: "ge"}
+_BITS = {ast.BitAnd: "bitand", ast.BitOr: "bitor", ast.BitXor: "bitxor", ast.LShift: "shl", ast.RShift: "shr"}
+_LOGIC = {ast.BitAnd: "and", ast.BitOr: "or", ast.BitXor: "ne"}
+
+
+class Expressions(Convert):
+    """Lowers expressions."""
+
+    def expr(self, node: ast.expr) -> Any:
+        method = getattr(self, f"expr_{type(node).__name__}", None)
+        if method is None:
+            raise self.refuse(node)
+        self.at(node)
+        return method(node)
+
+    def refuse(self, node: ast.AST) -> Exception:
+        raise NotImplementedError
+
+    def call(self, node: ast.Call) -> Any:
+        raise NotImplementedError
+
+    def branch(self, cond: Value, then: Callable[[], Any], orelse: Callable[[], Any], node: ast.AST) -> None:
+        raise NotImplementedError
+
+    def expr_Call(self, node: ast.Call) -> Any:
+        return self.call(node)
+
+    def expr_Constant(self, node: ast.Constant) -> Any:
+        if isinstance(node.value, (bool, int, float)):
+            return Weak(node.value)
+        raise self.fail(Unsupported, f"a {type(node.value).__name__} constant has no meaning in a kernel", node)
+
+    # -- names and attributes
+    def expr_Name(self, node: ast.Name) -> Any:
+        env = self.frame.env
+        if node.id in env:
+            value = env[node.id]
+            if isinstance(value, Maybe):
+                raise self.fail(MaybeUnassigned, f"{node.id!r} may have no value here: it is set only {value.reason}", node)
+            return value
+        if node.id in self.local_names():
+            raise self.fail(MaybeUnassigned, f"{node.id!r} has no value here yet", node)
+        value, capture = self.frame.source.lookup(node.id)
+        if value is MISSING:
+            raise self.unknown(node.id, node)
+        self.capture(capture)
+        return self.wrap(value)
+
+    def local_names(self) -> set[str]:
+        return set(self.frame.types)
+
+    def unknown(self, name: str, node: ast.AST) -> Exception:
+        known = {*self.frame.env, *self.frame.source.known_names()}
+        close = difflib.get_close_matches(name, sorted(n for n in known if not n.startswith("$")), 1)
+        hint = f"did you mean {close[0]!r}?" if close else ""
+        return self.fail(UnknownName, f"unknown name {name!r}", node, advice=hint)
+
+    def expr_Attribute(self, node: ast.Attribute) -> Any:
+        return self.attribute(self.expr(node.value), node.attr, node)
+
+    def attribute(self, base: Any, name: str, node: ast.AST) -> Any:
+        if isinstance(base, Known):
+            value = getattr(base.object, name, MISSING)
+            if value is MISSING:
+                names = dir(base.object)
+                close = difflib.get_close_matches(name, names, 1)
+                where = getattr(base.object, "__name__", repr(base.object))
+                hint = f"did you mean {close[0]!r}?" if close else ""
+                raise self.fail(UnknownName, f"{where} has no {name!r}", node, advice=hint)
+            if isinstance(base.object, python_types.ModuleType):
+                self.capture(Capture(base.object, name, value))
+            return self.wrap(value)
+        if isinstance(base, ArrayVal):
+            if name == "shape":
+                return ShapeVal(base.array)
+            if name == "ndim":
+                return Weak(base.array.type.ndim)
+            raise self.fail(Unsupported, f"arrays have .shape and .ndim in kernels, not .{name}", node)
+        if isinstance(base, Agg):
+            if name == "shape" and isinstance(base.type, t.Composite):
+                return TupleVal(tuple(Weak(n) for n in base.type.shape))
+            part = part_of(base.type, name)
+            if part is not None:
+                return self.slice(base, *part)
+            raise self.fail(UnknownName, f"{describe(base)} has no component {name!r}", node,
+                            advice=_component_advice(base.type))  # fmt: skip
+        raise self.fail(TypeMismatch, f"{describe(base)} has no attributes", node)
+
+    def slice(self, base: Agg, kind: t.Type, first: int) -> Any:
+        return of_type(kind, base.leaves[first : first + len(t.leaves(kind))])
+
+    # -- indexing
+    def expr_Subscript(self, node: ast.Subscript) -> Any:
+        base = self.expr(node.value)
+        return self.subscript(base, self.indices(node), node)
+
+    def indices(self, node: ast.Subscript) -> list[Any]:
+        items = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
+        for item in items:
+            if isinstance(item, ast.Slice):
+                raise self.fail(Unsupported, "slices are not part of the kernel language", item,
+                                advice="index the elements, or pass a view of the array to the launch")  # fmt: skip
+        return [self.expr(item) for item in items]
+
+    def subscript(self, base: Any, keys: list[Any], node: ast.AST) -> Any:
+        if isinstance(base, ArrayVal):
+            index = self.array_index(base, keys, node)
+            types = t.leaves(base.array.type.element)
+            leaves = self.b.load(base.array, index, range(len(types)), types)
+            return of_type(base.array.type.element, leaves)
+        if isinstance(base, ShapeVal):
+            axis = static_int(keys[0])
+            if axis is None or not 0 <= axis < base.array.type.ndim:
+                raise self.fail(Unsupported, f"shape of a {base.array.type.ndim}-dimensional array is indexed by a "
+                                f"literal below {base.array.type.ndim}", node)  # fmt: skip
+            return self.b.query("shape", axis, base.array)
+        if isinstance(base, TupleVal):
+            key = static_int(keys[0])
+            if len(keys) != 1 or key is None or not -len(base.items) <= key < len(base.items):
+                raise self.fail(Unsupported, f"a tuple of {len(base.items)} is indexed by a literal in range", node)
+            return base.items[key]
+        if isinstance(base, Agg):
+            return self.component(base, keys, node)
+        raise self.fail(TypeMismatch, f"{describe(base)} cannot be indexed", node)
+
+    def array_index(self, base: ArrayVal, keys: list[Any], node: ast.AST) -> list[Value]:
+        array = base.array
+        if len(keys) == 1 and isinstance(keys[0], TupleVal):
+            keys = list(keys[0].items)
+        if len(keys) != array.type.ndim:
+            raise self.fail(WrongIndexCount, f"{array.name} has {array.type.ndim} dimensions, but is indexed by "
+                            f"{len(keys)}", node, advice=f"write {array.name}[{', '.join('ijkl'[: array.type.ndim])}]")  # fmt: skip
+        for key in keys:
+            number = static_int(key)
+            if number is not None and number < 0:
+                raise self.fail(WrongIndexCount, f"index {number}: arrays are not counted from the end", node,
+                                advice=f"write {array.name}[{array.name}.shape[0] - {-number}]")  # fmt: skip
+        return [self.as_index(key, node) for key in keys]
+
+    def component(self, base: Agg, keys: list[Any], node: ast.AST) -> Any:
+        """A component by index: known while compiling, or chosen at run time."""
+        key = self.static_key(keys)
+        if key is not None:
+            part = part_of(base.type, key)
+            if part is None:
+                raise self.bad_component(base, keys, node)
+            return self.slice(base, *part)
+        if len(keys) == 2 and isinstance(base.type, t.Mat):
+            return self.component(self.component(base, keys[:1], node), keys[1:], node)
+        return self.choose(base, self.as_index(keys[0], node), keys, node)
+
+    def static_key(self, keys: list[Any]) -> Any:
+        numbers = [static_int(k) for k in keys]
+        if any(n is None for n in numbers):
+            return None
+        return numbers[0] if len(numbers) == 1 else tuple(numbers)
+
+    def bad_component(self, base: Agg, keys: list[Any], node: ast.AST) -> Exception:
+        shown = ", ".join(str(static_int(k)) if static_int(k) is not None else "…" for k in keys)
+        return self.fail(WrongIndexCount, f"{describe(base)} has no component [{shown}]", node,
+                         advice=_component_advice(base.type))  # fmt: skip
+
+    def choose(self, base: Agg, index: Value, keys: list[Any], node: ast.AST) -> Any:
+        """Component `index` at run time: a chain of selections, which lanes and gradients handle as they are."""
+        n = length_of(base.type)
+        if n is None or len(keys) != 1:
+            raise self.bad_component(base, keys, node)
+        self.check_bounds(index, n)
+        result = self.component(base, [Weak(0)], node)
+        for k in range(1, n):
+            hit = self.b.op("eq", index, const(index.type, k))
+            result = self.select(hit, self.component(base, [Weak(k)], node), result)
+        return result
+
+    def check_bounds(self, index: Value, n: int) -> None:
+        """Hook: debug mode checks an index into a local value."""
+
+    def select(self, cond: Value, a: Any, b: Any) -> Any:
+        left, right = flatten(a), flatten(b)
+        assert left is not None and right is not None
+        return rebuild(a, [self.b.op("select", cond, x, y) for x, y in zip(left, right, strict=True)])
+
+    # -- operators
+    def expr_BinOp(self, node: ast.BinOp) -> Any:
+        left, right = self.expr(node.left), self.expr(node.right)
+        self.at(node)
+        return self.binary(type(node.op), left, right, node)
+
+    def binary(self, kind: type, a: Any, b: Any, node: ast.AST) -> Any:
+        if isinstance(a, Weak) and isinstance(b, Weak) and kind in _PYTHON_OPERATORS:
+            return self.fold(kind, a.value, b.value, node)
+        if is_number(a) and is_number(b):
+            return self.scalar_binary(kind, a, b, node)
+        result = self.vector_binary(kind, a, b, node)
+        if result is None:
+            advice = "use kc.dot, kc.cross or kc.cw_mul for vectors" if kind is ast.Mult else ""
+            raise self.fail(NoOverload, f"no {_SIGNS[kind]} for {describe(a)} and {describe(b)}", node, advice=advice)
+        return result
+
+    def fold(self, kind: type, a: Any, b: Any, node: ast.AST) -> Any:
+        try:
+            value = _PYTHON_OPERATORS[kind](a, b)
+        except (ArithmeticError, TypeError, ValueError) as error:
+            raise self.fail(TypeMismatch, f"{a!r} {_SIGNS.get(kind, '?')} {b!r}: {error}", node) from None
+        if isinstance(value, complex):
+            raise self.fail(TypeMismatch, f"{a!r} ** {b!r} is complex", node)
+        return Weak(value)
+
+    def scalar_binary(self, kind: type, a: Any, b: Any, node: ast.AST) -> Any:
+        if kind is ast.Div:
+            left, right = self.common(a, b, node)
+            if not left.type.is_float:
+                left, right = self.b.cast(self.real, left), self.b.cast(self.real, right)
+            return self.b.op("div", left, right)
+        if kind is ast.Pow:
+            return self.power(a, b, node)
+        if kind in _BITS:
+            return self.bits(kind, a, b, node)
+        if kind is ast.MatMult:
+            raise self.fail(NoOverload, "@ is for matrices and vectors", node)
+        left, right = self.arithmetic(a, b, node)
+        op = {ast.Add: "add", ast.Sub: "sub", ast.Mult: "mul", ast.FloorDiv: "floordiv", ast.Mod: "mod"}[kind]
+        return self.b.op(op, left, right)
+
+    def bits(self, kind: type, a: Any, b: Any, node: ast.AST) -> Value:
+        left, right = self.common(a, b, node)
+        if left.type is t.BOOL and kind in _LOGIC:
+            return self.b.op("ne" if kind is ast.BitXor else _LOGIC[kind], left, right)
+        if not left.type.is_int:
+            raise self.fail(NoOverload, f"{_SIGNS[kind]} is for integers, not {left.type}", node)
+        return self.b.op(_BITS[kind], left, right)
+
+    def power(self, a: Any, b: Any, node: ast.AST) -> Any:
+        """Small literal powers are products (exact, and cheap to differentiate); the rest is pow."""
+        exponent = static_int(b) if not (isinstance(b, Value) and b.type.is_float) else None
+        if isinstance(b, Weak) and isinstance(b.value, float) and b.value == int(b.value) and abs(b.value) <= 4:
+            if isinstance(a, Value) and a.type.is_float:
+                exponent = int(b.value)
+        if exponent is not None and isinstance(a, Value):
+            base = self.b.cast(t.INT32, a) if a.type is t.BOOL else a
+            if base.type.is_int and exponent < 0:
+                base = self.b.cast(self.real, base)
+            if abs(exponent) <= 4 or base.type.is_int:
+                return self.small_power(base, exponent)
+        left, right = self.common(a, b, node)
+        if left.type.kind in "biu":
+            raise self.fail(Unsupported, "an integer to an integer power is an int or a float in Python, depending on "
+                            "the sign", node, advice="use a literal exponent, or float(base) ** exponent")  # fmt: skip
+        return self.b.op("pow", left, right)
+
+    def small_power(self, base: Value, exponent: int) -> Value:
+        if exponent < 0:
+            return self.b.op("div", const(base.type, 1), self.small_power(base, -exponent))
+        result: Value | None = None
+        square = base
+        while exponent:
+            if exponent & 1:
+                result = square if result is None else self.b.op("mul", result, square)
+            exponent >>= 1
+            if exponent:
+                square = self.b.op("mul", square, square)
+        return result if result is not None else const(base.type, 1)
+
+    # -- vectors and matrices
+    def vector_binary(self, kind: type, a: Any, b: Any, node: ast.AST) -> Any:
+        left, right = type_of(a), type_of(b)
+        if kind in (ast.Mult, ast.MatMult) and isinstance(a, Agg) and isinstance(b, Agg):
+            return self.product(kind, a, b, node)
+        if kind in (ast.Add, ast.Sub) and isinstance(a, Agg) and isinstance(b, Agg):
+            if isinstance(left, t.Composite) and not isinstance(left, t.Transform):
+                if isinstance(right, t.Composite) and right.with_scalar(left.scalar) == left:
+                    pairs = zip(a.leaves, b.leaves, strict=True)
+                    return self.composite(left, [self.scalar_binary(kind, x, y, node) for x, y in pairs])
+            return None
+        if kind in (ast.Mult, ast.Div, ast.FloorDiv, ast.Mod) and isinstance(a, Agg) and is_number(b):
+            if isinstance(left, t.Composite) and not isinstance(left, t.Transform):
+                return self.composite(left, [self.scalar_binary(kind, x, b, node) for x in a.leaves])
+        if kind is ast.Mult and is_number(a) and isinstance(right, t.Composite) and not isinstance(right, t.Transform):
+            return self.composite(right, [self.scalar_binary(kind, a, x, node) for x in b.leaves])
+        return None
+
+    def composite(self, like: t.Composite, leaves: list[Value]) -> Agg:
+        return Agg(like.with_scalar(leaves[0].type), tuple(leaves))
+
+    def product(self, kind: type, a: Agg, b: Agg, node: ast.AST) -> Any:
+        left, right = a.type, b.type
+        if isinstance(left, t.Mat) and isinstance(right, t.Mat) and left.c == right.r:
+            rows = [
+                self.inner([a.leaves[i * left.c + k] for k in range(left.c)],
+                           [b.leaves[k * right.c + j] for k in range(left.c)], node)
+                for i in range(left.r) for j in range(right.c)
+            ]  # fmt: skip
+            return Agg(t.Mat(left.r, right.c, rows[0].type), tuple(rows))
+        if isinstance(left, t.Mat) and isinstance(right, t.Vec) and left.c == right.n:
+            rows = [self.inner(a.leaves[i * left.c : (i + 1) * left.c], b.leaves, node) for i in range(left.r)]
+            return Agg(t.Vec(left.r, rows[0].type), tuple(rows))
+        if isinstance(left, t.Vec) and isinstance(right, t.Mat) and left.n == right.r and kind is ast.MatMult:
+            columns = [self.inner(a.leaves, b.leaves[j :: right.c], node) for j in range(right.c)]
+            return Agg(t.Vec(right.c, columns[0].type), tuple(columns))
+        if isinstance(left, t.Vec) and isinstance(right, t.Vec) and left.n == right.n and kind is ast.MatMult:
+            return self.inner(a.leaves, b.leaves, node)
+        if isinstance(left, t.Quat) and isinstance(right, t.Quat) and kind is ast.Mult:
+            return self.hamilton(a, b, node)
+        return None
+
+    def inner(self, xs: Any, ys: Any, node: ast.AST) -> Value:
+        total: Value | None = None
+        for x, y in zip(xs, ys, strict=True):
+            term = self.scalar_binary(ast.Mult, x, y, node)
+            total = term if total is None else self.b.op("add", total, term)
+        assert total is not None
+        return total
+
+    def hamilton(self, a: Agg, b: Agg, node: ast.AST) -> Agg:
+        x, y, z, w = a.leaves
+        i, j, k, r = b.leaves
+        signs = [((w, i), (x, r), (y, k), (z, j)), ((w, j), (y, r), (z, i), (x, k)), ((w, k), (z, r), (x, j), (y, i))]
+        leaves = []
+        for p, q, s, m in signs:
+            total = self.b.op("add", self.b.op("add", self.b.op("mul", *p), self.b.op("mul", *q)), self.b.op("mul", *s))
+            leaves.append(self.b.op("sub", total, self.b.op("mul", *m)))
+        rest = self.inner((x, y, z), (i, j, k), node)
+        leaves.append(self.b.op("sub", self.b.op("mul", w, r), rest))
+        return Agg(a.type, tuple(leaves))
+
+    # -- unary, comparison, logic
+    def expr_UnaryOp(self, node: ast.UnaryOp) -> Any:
+        if isinstance(node.op, ast.Not):
+            cond = self.truth(self.expr(node.operand), node)
+            return Weak(not cond.value) if isinstance(cond, Weak) else self.b.op("not", cond)
+        value = self.expr(node.operand)
+        self.at(node)
+        if isinstance(value, Weak):
+            if isinstance(node.op, ast.Invert) and isinstance(value.value, float):
+                raise self.fail(NoOverload, "~ is for integers", node)
+            number: Any = value.value
+            return Weak(-number if isinstance(node.op, ast.USub) else +number if isinstance(node.op, ast.UAdd) else ~number)
+        if isinstance(node.op, ast.UAdd) and (is_number(value) or isinstance(value, Agg)):
+            return self.b.cast(t.INT32, value) if isinstance(value, Value) and value.type is t.BOOL else value
+        if isinstance(node.op, ast.USub):
+            if isinstance(value, Value):
+                return self.b.op("neg", self.b.cast(t.INT32, value) if value.type is t.BOOL else value)
+            if isinstance(value, Agg) and isinstance(value.type, t.Composite) and not isinstance(value.type, t.Transform):
+                return Agg(value.type, tuple(self.b.op("neg", v) for v in value.leaves))
+        if isinstance(node.op, ast.Invert) and isinstance(value, Value) and value.type.is_int:
+            return self.b.op("invert", value)
+        sign = {"USub": "-", "UAdd": "+", "Invert": "~"}[type(node.op).__name__]
+        raise self.fail(NoOverload, f"no {sign} for {describe(value)}", node)
+
+    def truth(self, value: Any, node: ast.AST) -> Any:
+        """A condition: a bool value, or a literal."""
+        if isinstance(value, Weak):
+            return Weak(bool(value.value))
+        if isinstance(value, Value):
+            return self.b.cast(t.BOOL, value)
+        raise self.fail(TypeMismatch, f"{describe(value)} is no condition", node, advice="compare it with something")
+
+    def expr_Compare(self, node: ast.Compare) -> Any:
+        left = self.expr(node.left)
+        return self.compare_chain(left, list(zip(node.ops, node.comparators, strict=True)), node)
+
+    def compare_chain(self, left: Any, rest: list[tuple[ast.cmpop, ast.expr]], node: ast.Compare) -> Any:
+        (op, comparator), more = rest[0], rest[1:]
+        right = self.expr(comparator)
+        self.at(node)
+        first = self.compare(op, left, right, node)
+        if not more:
+            return first
+        return self.lazy(first, False, lambda: self.compare_chain(right, more, node), [c for _, c in more], node)
+
+    def compare(self, op: ast.cmpop, a: Any, b: Any, node: ast.AST) -> Any:
+        if type(op) not in _COMPARE:
+            word = {"In": "in", "NotIn": "not in", "Is": "is", "IsNot": "is not"}[type(op).__name__]
+            raise self.fail(Unsupported, f"{word!r} is not part of the kernel language", node, advice="compare with ==")
+        if isinstance(a, Weak) and isinstance(b, Weak):
+            return self.fold(type(op), a.value, b.value, node)
+        if not (is_number(a) and is_number(b)):
+            raise self.fail(NoOverload, f"{describe(a)} and {describe(b)} cannot be compared", node,
+                            advice="compare components, or lengths")  # fmt: skip
+        return self.b.op(_COMPARE[type(op)], *self.common(a, b, node))
+
+    def expr_BoolOp(self, node: ast.BoolOp) -> Any:
+        return self.bool_chain(node.values, isinstance(node.op, ast.Or), node)
+
+    def bool_chain(self, values: list[ast.expr], is_or: bool, node: ast.BoolOp) -> Any:
+        first = self.expr(values[0])
+        kind = type_of(first)
+        if (kind is not None and kind is not t.BOOL) or (isinstance(first, Weak) and not isinstance(first.value, bool)):
+            raise self.fail(TypeMismatch, f"`and`, `or` and `not` join conditions, not {describe(first)}", values[0],
+                            advice="compare it with something, for instance `x != 0`")  # fmt: skip
+        if len(values) == 1:
+            return self.truth(first, values[0])
+        return self.lazy(self.truth(first, values[0]), is_or, lambda: self.bool_chain(values[1:], is_or, node),
+                         values[1:], node)  # fmt: skip
+
+    def lazy(self, first: Any, is_or: bool, rest: Callable[[], Any], nodes: list[ast.expr], node: ast.AST) -> Any:
+        """`first and rest` or `first or rest`: the rest is computed only where it is asked for."""
+        if isinstance(first, Weak):
+            return first if bool(first.value) == is_or else rest()
+        if all(_is_cheap(n) for n in nodes):
+            second = rest()
+            if isinstance(second, Weak):
+                second = const(t.BOOL, second.value)
+            return self.b.op("or" if is_or else "and", first, second)
+        ready, asked = const(t.BOOL, is_or), (lambda: self.number(rest(), t.BOOL, node))
+        return self.conditional(first, (lambda: ready) if is_or else asked, asked if is_or else (lambda: ready), node)
+
+    def expr_IfExp(self, node: ast.IfExp) -> Any:
+        cond = self.truth(self.expr(node.test), node.test)
+        if isinstance(cond, Weak):
+            return self.expr(node.body if cond.value else node.orelse)
+        return self.conditional(cond, lambda: self.expr(node.body), lambda: self.expr(node.orelse), node)
+
+    def conditional(self, cond: Value, then: Callable[[], Any], orelse: Callable[[], Any], node: ast.AST) -> Any:
+        """`a if cond else b`, where only one side is computed."""
+        key = "$if" + "'" * sum(name.startswith("$if") for name in self.frame.env)
+
+        def side(compute: Callable[[], Any]) -> Callable[[], None]:
+            def run() -> None:
+                self.frame.env[key] = compute()
+
+            return run
+
+        self.branch(cond, side(then), side(orelse), node)
+        return self.frame.env.pop(key)
+
+
+def _is_cheap(node: ast.expr) -> bool:
+    """Whether computing it always is harmless: names, literals and arithmetic that cannot fault."""
+    allowed = (ast.Name, ast.Constant, ast.Compare, ast.BoolOp, ast.UnaryOp, ast.BinOp, ast.Attribute, ast.Load,
+               ast.cmpop, ast.boolop, ast.unaryop, ast.Add, ast.Sub, ast.Mult)  # fmt: skip
+    return all(isinstance(child, allowed) for child in ast.walk(node))
+
+
+def _component_advice(kind: t.Type) -> str:
+    if isinstance(kind, t.Struct):
+        return f"its fields are {', '.join(kind.names)}"
+    if isinstance(kind, t.Transform):
+        return "a transform has .p (position) and .q (rotation)"
+    if isinstance(kind, t.Mat):
+        return f"write m[i, j] with i < {kind.r} and j < {kind.c}"
+    if isinstance(kind, t.Composite) and kind.count <= 4:
+        return f"its components are {', '.join('xyzw'[: kind.count])} or [0] to [{kind.count - 1}]"
+    n = length_of(kind)
+    return f"its indices are 0 to {n - 1}" if n else ""

@@ -1,0 +1,40 @@
+"""What the kernel language does not have: one sentence for each construct of Python that is refused."""
+
+from __future__ import annotations
+
+import ast
+
+REFUSED: dict[type[ast.AST], tuple[str, str]] = {
+    ast.AsyncFor: ("`async for` has no meaning in a kernel", "use `for`"),
+    ast.AsyncFunctionDef: ("functions cannot be defined inside a kernel", "define it outside with @kc.func"),
+    ast.AsyncWith: ("`async with` has no meaning in a kernel", "remove it"),
+    ast.Await: ("`await` has no meaning in a kernel", "remove it"),
+    ast.ClassDef: ("classes cannot be defined inside a kernel", "define a @kc.struct outside"),
+    ast.Delete: ("`del` is not part of the kernel language", "names end with the kernel"),
+    ast.Dict: ("dictionaries are not part of the kernel language", "use a @kc.struct"),
+    ast.DictComp: ("comprehensions are not part of the kernel language", "write a loop"),
+    ast.FunctionDef: ("functions cannot be defined inside a kernel", "define it outside with @kc.func"),
+    ast.GeneratorExp: ("generators are not part of the kernel language", "write a loop"),
+    ast.Global: ("`global` is not part of the kernel language", "return the value, or write to an array"),
+    ast.Import: ("`import` cannot stand inside a kernel", "import at the top of the module"),
+    ast.ImportFrom: ("`import` cannot stand inside a kernel", "import at the top of the module"),
+    ast.JoinedStr: ("f-strings are not part of the kernel language", "pass the values to print(...) one by one"),
+    ast.Lambda: ("lambdas are not part of the kernel language", "define a @kc.func"),
+    ast.List: ("lists are not part of the kernel language", "use kc.local(n, T), a vector, or a tuple"),
+    ast.ListComp: ("comprehensions are not part of the kernel language", "write a loop"),
+    ast.NamedExpr: ("`:=` is not part of the kernel language", "assign on a line of its own"),
+    ast.Nonlocal: ("`nonlocal` is not part of the kernel language", "return the value, or write to an array"),
+    ast.Raise: ("`raise` is not part of the kernel language", "use `assert`"),
+    ast.Set: ("sets are not part of the kernel language", "use kc.local(n, T)"),
+    ast.SetComp: ("comprehensions are not part of the kernel language", "write a loop"),
+    ast.Slice: ("slices are not part of the kernel language", "index the elements"),
+    ast.Starred: ("`*` unpacking is not part of the kernel language", "name the values one by one"),
+    ast.Try: ("`try` is not part of the kernel language", "test for the condition with `if`"),
+    ast.With: ("`with` is not part of the kernel language", "remove it"),
+    ast.Yield: ("`yield` is not part of the kernel language", "write to an array"),
+    ast.YieldFrom: ("`yield` is not part of the kernel language", "write to an array"),
+}
+if hasattr(ast, "Match"):
+    REFUSED[ast.Match] = ("`match` is not part of the kernel language", "use if/elif")
+if hasattr(ast, "TryStar"):
+    REFUSED[ast.TryStar] = ("`try` is not part of the kernel language", "test for the condition with `if`")

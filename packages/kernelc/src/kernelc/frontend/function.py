@@ -1,0 +1,38 @@
+"""`@kc.func`: a function that kernels call. It is inlined, generic where unannotated, and may have its own adjoint."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import update_wrapper
+from typing import Any
+
+from .source import Source
+
+
+class Func:
+    """A function of the kernel language. Called from Python it runs as plain Python."""
+
+    def __init__(self, function: Callable[..., Any]):
+        self.source = Source(function)
+        self.rule: Source | None = None
+        update_wrapper(self, function)
+
+    @property
+    def name(self) -> str:
+        return self.source.name
+
+    def __call__(self, *args: Any, **named: Any) -> Any:
+        return self.source.function(*args, **named)
+
+    def adjoint(self, rule: Callable[..., Any]) -> Callable[..., Any]:
+        """Decorator: `rule(a, b, adj_out) -> adj_a, adj_b` replaces what the compiler would derive."""
+        self.rule = Source(rule)
+        return rule
+
+    def __repr__(self) -> str:
+        return f"<kc.func {self.name}>"
+
+
+def func(function: Callable[..., Any]) -> Func:
+    """Decorator: make a Python function callable from kernels."""
+    return Func(function)

@@ -1,0 +1,32 @@
+"""Functions of the kernel language that are no plain functions: they know the launch, memory or the compiler."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Intrinsic:
+    """A name that only a kernel can call; the front end has a method for each (`Calls.call_<name>`)."""
+
+    name: str
+    doc: str
+
+    def __call__(self, *args: Any, **named: Any) -> Any:
+        raise TypeError(f"kc.{self.name}() is for use inside kernels and functions of kernels")
+
+
+tid = Intrinsic("tid", "index of this thread in the launch grid: `i = kc.tid()`, `i, j = kc.tid()`")
+load = Intrinsic("load", "load(a, i): the same as a[i]")
+store = Intrinsic("store", "store(a, i, v): the same as a[i] = v")
+atomic_add = Intrinsic("atomic_add", "atomic_add(a, i, …, v): add v to an element; returns the old content")
+atomic_sub = Intrinsic("atomic_sub", "atomic_sub(a, i, …, v): subtract v from an element; returns the old content")
+atomic_min = Intrinsic("atomic_min", "atomic_min(a, i, …, v): take the minimum; returns the old content")
+atomic_max = Intrinsic("atomic_max", "atomic_max(a, i, …, v): take the maximum; returns the old content")
+where = Intrinsic("where", "where(c, a, b): a if c else b; the other side is never formed")
+static = Intrinsic("static", "static(expr): the value of a Python expression, computed while compiling")
+stop_grad = Intrinsic("stop_grad", "stop_grad(x): x without its gradient")
+grad = Intrinsic("grad", "grad(f)(a, …): partial derivatives of a scalar function by its real arguments")
+
+ALL = {i.name: i for i in (tid, load, store, atomic_add, atomic_sub, atomic_min, atomic_max, where, static, stop_grad, grad)}

@@ -1,0 +1,85 @@
+"""Entry of the front end: a Python function and a precision in, a verified kernel out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from .. import types as t
+from ..errors import MissingAnnotation, Unsupported
+from ..ir import FALSE, ArrayRef, Kernel, Param, Query, Value, const, verify
+from .control import Control
+from .convert import Restart
+from .source import Capture, Source
+from .values import ArrayVal, of_type, type_of
+
+
+@dataclass(frozen=True)
+class Lowered:
+    """A kernel in the intermediate representation, and the outside names it depends on."""
+
+    kernel: Kernel
+    captures: tuple[Capture, ...]
+
+
+def signature(source: Source) -> dict[str, t.Type]:
+    """The declared parameters of a kernel, in order."""
+    spec = source.definition.args
+    if spec.vararg or spec.kwarg or spec.kwonlyargs:
+        raise Unsupported(f"kernel {source.name} has *args, **kwargs or keyword-only parameters", source.head)
+    found: dict[str, t.Type] = {}
+    for arg in (*spec.posonlyargs, *spec.args):
+        if arg.arg not in source.annotations:
+            raise MissingAnnotation(f"parameter {arg.arg!r} of kernel {source.name} has no type", source.span(arg))
+        try:
+            found[arg.arg] = t.as_type(source.annotations[arg.arg])
+        except TypeError as error:
+            raise MissingAnnotation(str(error), source.span(arg)) from None
+    return found
+
+
+def lower(source: Source, real: t.Scalar, boxed: Sequence[str] = ()) -> Lowered:
+    """Lower a kernel. `boxed` names value parameters that are passed as one-element arrays."""
+    try:
+        return _lower(source, real, boxed, records=False)
+    except Restart:
+        return _lower(source, real, boxed, records=True)
+
+
+def _lower(source: Source, real: t.Scalar, boxed: Sequence[str], *, records: bool) -> Lowered:
+    state = Control(source, real)
+    state.records = records
+    frame = state.frame
+    frame.is_kernel = True
+    state.b.span = source.head
+    state.tids = [Value(t.INT32, f"tid{axis}") for axis in range(4)]
+    params = [_parameter(state, n, k, i, n in boxed) for i, (n, k) in enumerate(signature(source).items())]
+    frame.types.update({n: k for n, v in frame.env.items() if (k := type_of(v)) is not None})
+    frame.env["$ret"] = FALSE
+    if records:
+        frame.env["$seq"] = const(t.INT64, 0)
+    state.body(source.definition.body)
+    dims = state.dims[0] if state.dims else 0
+    body = state.b.block
+    body.body[:0] = [Query(v, "tid", axis, None, source.head) for axis, v in enumerate(state.tids[:dims])]
+    kernel = Kernel(source.name, params, body, real, source.head, dims)
+    return Lowered(verify(kernel), tuple(state.captures.values()))
+
+
+def _parameter(state: Control, name: str, kind: t.Type, position: int, boxed: bool) -> Param:
+    resolved = t.resolve(kind, state.real)
+    if isinstance(resolved, t.ArrayType):
+        array = ArrayRef(name, resolved, position)
+        state.frame.env[name] = ArrayVal(array)
+        return Param(name, array)
+    if boxed:
+        array = ArrayRef(name, t.ArrayType(resolved, 1), position)
+        leaves = state.b.load(array, [const(t.INT32, 0)], range(len(t.leaves(resolved))), t.leaves(resolved))
+        state.frame.env[name] = of_type(resolved, leaves)
+        return Param(name, array)
+    values = tuple(Value(scalar, label) for label, scalar in t.leaf_items(resolved, name))
+    state.frame.env[name] = of_type(resolved, values)
+    return Param(name, None, values)
+
+

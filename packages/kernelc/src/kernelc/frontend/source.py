@@ -1,0 +1,176 @@
+"""From a Python function to its syntax tree, with true positions, and to the names that it captures."""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import inspect
+import textwrap
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from ..errors import NoSource, Span
+
+MISSING = object()
+
+
+@dataclass(frozen=True, eq=False)
+class Capture:
+    """A name that a kernel read outside of itself, and what it meant: if it means something else, recompile."""
+
+    holder: Any
+    name: str
+    value: Any
+
+    def current(self) -> Any:
+        if isinstance(self.holder, dict):
+            return self.holder.get(self.name, MISSING)
+        if self.name == "cell_contents":
+            return self.holder.cell_contents
+        return getattr(self.holder, self.name, MISSING)
+
+    def changed(self) -> bool:
+        now = self.current()
+        return now is not self.value and not (_is_plain(now) and type(now) is type(self.value) and now == self.value)
+
+
+def _is_plain(value: Any) -> bool:
+    return isinstance(value, (bool, int, float, tuple, str))
+
+
+class Source:
+    """A Python function as source. Parsed on first use."""
+
+    def __init__(self, function: Callable[..., Any]):
+        self.function = function
+        self.name = function.__name__
+        self.globals: dict[str, Any] = function.__globals__
+        free = function.__code__.co_freevars
+        self.cells = dict(zip(free, function.__closure__ or (), strict=True))
+
+    @cached_property
+    def file(self) -> str:
+        return inspect.getsourcefile(self.function) or self.function.__code__.co_filename
+
+    @cached_property
+    def definition(self) -> ast.FunctionDef:
+        return self._parsed[0]
+
+    @property
+    def indent(self) -> int:
+        return self._parsed[1]
+
+    @cached_property
+    def _parsed(self) -> tuple[ast.FunctionDef, int]:
+        first = self.function.__code__.co_firstlineno
+        try:
+            lines, first = inspect.getsourcelines(self.function)
+        except (OSError, TypeError) as error:
+            raise NoSource(f"the source of {self.name!r} cannot be read", Span(self.file, first)) from error
+        text = textwrap.dedent("".join(lines))
+        indent = len(lines[0]) - len(lines[0].lstrip())
+        tree = ast.parse(text)
+        ast.increment_lineno(tree, first - 1)
+        node = tree.body[0]
+        if not isinstance(node, ast.FunctionDef):
+            raise NoSource(f"{self.name!r} is not a plain `def`", Span(self.file, first))
+        return node, indent
+
+    @cached_property
+    def annotations(self) -> dict[str, Any]:
+        """Annotations of the parameters as objects, whether they were postponed or not."""
+        hints = dict(self.function.__annotations__)
+        if any(isinstance(h, str) for h in hints.values()):
+            local = {name: cell.cell_contents for name, cell in self.cells.items()}
+            hints = {
+                name: eval(h, self.globals, local) if isinstance(h, str) else h  # noqa: S307  (the user's own source)
+                for name, h in hints.items()
+            }
+        return hints
+
+    def span(self, node: ast.AST) -> Span:
+        line = getattr(node, "lineno", self.function.__code__.co_firstlineno)
+        end_line = getattr(node, "end_lineno", None) or line
+        column = getattr(node, "col_offset", 0) + self.indent
+        end = (getattr(node, "end_col_offset", None) or 0) + self.indent
+        return Span(self.file, line, column, end_line, end)
+
+    @cached_property
+    def head(self) -> Span:
+        node = self.definition
+        return Span(self.file, node.lineno, node.col_offset + self.indent, node.lineno, self.indent + 4 + len(self.name))
+
+    def lookup(self, name: str) -> tuple[Any, Capture | None]:
+        """What a free name means: closure, then globals, then Python's built-ins; MISSING if nothing."""
+        if name in self.cells:
+            cell = self.cells[name]
+            try:
+                value = cell.cell_contents
+            except ValueError:
+                return MISSING, None
+            return value, Capture(cell, "cell_contents", value)
+        if name in self.globals:
+            value = self.globals[name]
+            return value, Capture(self.globals, name, value)
+        if hasattr(builtins, name):
+            return getattr(builtins, name), None
+        return MISSING, None
+
+    def known_names(self) -> set[str]:
+        return {*self.cells, *self.globals, *(n for n in dir(builtins) if not n.startswith("_"))}
+
+
+def assigned_names(nodes: list[ast.stmt]) -> list[str]:
+    """Names that the statements assign or change in part, in order of appearance."""
+    found: dict[str, None] = {}
+
+    def target(node: ast.expr) -> None:
+        if isinstance(node, ast.Name):
+            found[node.id] = None
+        elif isinstance(node, (ast.Tuple, ast.List)):
+            for item in node.elts:
+                target(item)
+        elif isinstance(node, (ast.Subscript, ast.Attribute, ast.Starred)):
+            target(node.value)
+
+    for root in nodes:
+        for node in ast.walk(root):
+            if isinstance(node, ast.Assign):
+                for t in node.targets:
+                    target(t)
+            elif isinstance(node, (ast.AugAssign, ast.AnnAssign, ast.For, ast.NamedExpr)):
+                target(node.target)
+    return list(found)
+
+
+def contains(nodes: list[ast.stmt], kinds: type | tuple[type, ...], *, into_loops: bool = True) -> bool:
+    """Whether a statement of one of these kinds stands among or below the given ones."""
+    for node in nodes:
+        if isinstance(node, kinds):
+            return True
+        if isinstance(node, (ast.For, ast.While)) and not into_loops:
+            continue
+        for name in ("body", "orelse"):
+            if contains(getattr(node, name, None) or [], kinds, into_loops=into_loops):
+                return True
+    return False
+
+
+def always_exits(nodes: list[ast.stmt], *, returns_only: bool = False) -> bool:
+    """Whether no path runs past the end of these statements (`break`, `continue` count unless returns_only)."""
+    for node in nodes:
+        if isinstance(node, ast.Return) or (isinstance(node, (ast.Break, ast.Continue)) and not returns_only):
+            return True
+        if isinstance(node, ast.If) and node.orelse:
+            both = [always_exits(b, returns_only=returns_only) for b in (node.body, node.orelse)]
+            if all(both):
+                return True
+        if isinstance(node, ast.While) and _is_true(node.test) and not contains(node.body, ast.Break, into_loops=False):
+            return True
+    return False
+
+
+def _is_true(node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant) and node.value is True

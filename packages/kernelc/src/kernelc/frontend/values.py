@@ -1,0 +1,211 @@
+"""What an expression means while it is lowered: scalars, aggregates of scalars, arrays, and things known to Python."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from .. import types as t
+from ..errors import Span
+from ..ir import ArrayRef, Const, Value
+
+
+@dataclass(frozen=True)
+class Weak:
+    """A number known to the compiler, with Python's own precision: it takes the type of what it meets."""
+
+    value: bool | int | float
+
+
+@dataclass(frozen=True)
+class Agg:
+    """A vector, matrix, quaternion, transform, struct or local array: its type and its leaves."""
+
+    type: t.Type
+    leaves: tuple[Value, ...]
+
+
+@dataclass(frozen=True)
+class TupleVal:
+    """A Python tuple of values."""
+
+    items: tuple[Any, ...]
+
+
+@dataclass(frozen=True)
+class ArrayVal:
+    """An array parameter."""
+
+    array: ArrayRef
+
+
+@dataclass(frozen=True)
+class ShapeVal:
+    """`a.shape`."""
+
+    array: ArrayRef
+
+
+@dataclass(frozen=True)
+class Known:
+    """A Python object: a module, a function, a type."""
+
+    object: Any
+
+
+@dataclass(frozen=True)
+class Maybe:
+    """A name that has no value on some path; reading it is an error. `reason` completes "it is set only …"."""
+
+    reason: str
+    span: Span | None
+
+
+FrontValue = Value | Weak | Agg | TupleVal | ArrayVal | ShapeVal | Known
+
+
+def is_number(value: Any) -> bool:
+    return isinstance(value, (Value, Weak))
+
+
+def is_static(value: Any) -> bool:
+    """Whether the number is known while compiling."""
+    return isinstance(value, (Weak, Const))
+
+
+def static_value(value: Any) -> Any:
+    assert isinstance(value, (Weak, Const))
+    return value.value
+
+
+def static_int(value: Any) -> int | None:
+    """The integer if it is known while compiling."""
+    if isinstance(value, Weak) and isinstance(value.value, int):
+        return int(value.value)
+    if isinstance(value, Const) and value.type.kind in "biu":
+        return int(value.value)
+    return None
+
+
+def type_of(value: Any) -> t.Type | None:
+    """The type of a value; None for what only Python knows."""
+    if isinstance(value, Value):
+        return value.type
+    if isinstance(value, Agg):
+        return value.type
+    if isinstance(value, ArrayVal):
+        return value.array.type
+    if isinstance(value, TupleVal):
+        items = [type_of(v) for v in value.items]
+        return t.Tuple(tuple(i for i in items if i is not None))
+    return None
+
+
+def describe(value: Any) -> str:
+    """The type of a value in words, for messages."""
+    if isinstance(value, Weak):
+        return f"{type(value.value).__name__} literal {value.value!r}"
+    if isinstance(value, Known):
+        return getattr(value.object, "__name__", None) or repr(value.object)
+    if isinstance(value, ShapeVal):
+        return "shape"
+    kind = type_of(value)
+    return type_name(kind) if kind is not None else "nothing"
+
+
+def type_name(kind: t.Type) -> str:
+    """A type as a user would write it; a resolved real shows its precision."""
+    if isinstance(kind, t.Composite) and kind.scalar.is_float and kind.scalar is not t.REAL:
+        return f"{kind.with_scalar(t.REAL)!r} of {kind.scalar}"
+    return repr(kind)
+
+
+def flatten(value: Any) -> list[Value] | None:
+    """The leaves of a data value; None where it holds something that is not data."""
+    if isinstance(value, Value):
+        return [value]
+    if isinstance(value, Agg):
+        return list(value.leaves)
+    if isinstance(value, TupleVal):
+        out: list[Value] = []
+        for item in value.items:
+            part = flatten(item)
+            if part is None:
+                return None
+            out.extend(part)
+        return out
+    return None
+
+
+def rebuild(like: Any, leaves: Iterable[Value]) -> Any:
+    """A value of the same structure as `like` over other leaves."""
+    source = iter(leaves)
+    if isinstance(like, Value):
+        return next(source)
+    if isinstance(like, Agg):
+        return Agg(like.type, tuple(next(source) for _ in like.leaves))
+    assert isinstance(like, TupleVal)
+    return TupleVal(tuple(rebuild(item, source) for item in like.items))
+
+
+def of_type(kind: t.Type, leaves: Sequence[Value]) -> Any:
+    """A value of a type from its leaves."""
+    if isinstance(kind, t.Scalar):
+        return leaves[0]
+    if isinstance(kind, t.Tuple):
+        items, at = [], 0
+        for item in kind.items:
+            n = len(t.leaves(item))
+            items.append(of_type(item, leaves[at : at + n]))
+            at += n
+        return TupleVal(tuple(items))
+    return Agg(kind, tuple(leaves))
+
+
+def part_of(kind: t.Type, key: Any) -> tuple[t.Type, int] | None:
+    """The type and first leaf of a component: by index for vectors, rows and local arrays, by name for fields."""
+    if isinstance(kind, t.Mat):
+        if isinstance(key, tuple) and len(key) == 2:
+            i, j = _wrap(key[0], kind.r), _wrap(key[1], kind.c)
+            return None if i is None or j is None else (kind.scalar, i * kind.c + j)
+        if isinstance(key, int):
+            row = _wrap(key, kind.r)
+            return None if row is None else (t.Vec(kind.c, kind.scalar), row * kind.c)
+        return None
+    if isinstance(kind, t.Transform):
+        if key in ("p", "q"):
+            return (t.Vec(3, kind.scalar), 0) if key == "p" else (t.Quat(kind.scalar), 3)
+        at = _wrap(key, 7) if isinstance(key, int) else None
+        return None if at is None else (kind.scalar, at)
+    if isinstance(kind, t.Composite):
+        if isinstance(key, str) and len(key) == 1 and key in "xyzw"[: kind.count] and kind.count <= 4:
+            return kind.scalar, "xyzw".index(key)
+        at = _wrap(key, kind.count) if isinstance(key, int) else None
+        return None if at is None else (kind.scalar, at)
+    if isinstance(kind, t.Local):
+        at = _wrap(key, kind.n) if isinstance(key, int) else None
+        return None if at is None else (kind.element, at * len(t.leaves(kind.element)))
+    if isinstance(kind, t.Struct):
+        at = 0
+        for name, field in kind.fields:
+            if name == key:
+                return field, at
+            at += len(t.leaves(field))
+    return None
+
+
+def length_of(kind: t.Type | None) -> int | None:
+    """`len()` of a value: components, rows, or elements."""
+    if isinstance(kind, t.Mat):
+        return kind.r
+    if isinstance(kind, t.Composite):
+        return kind.count
+    return kind.n if isinstance(kind, t.Local) else None
+
+
+def _wrap(index: int, n: int) -> int | None:
+    """Python's meaning of a literal index, negative ones included."""
+    if -n <= index < n:
+        return index % n
+    return None

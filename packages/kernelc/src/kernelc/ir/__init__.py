@@ -1,0 +1,40 @@
+"""Typed statements of one kernel, with source spans: nodes, a builder, a printer and a verifier."""
+
+from .builder import FALSE, TRUE, Builder, const, is_const
+from .nodes import (
+    ArrayRef,
+    Atomic,
+    Block,
+    Call,
+    Check,
+    Const,
+    Custom,
+    Gradient,
+    If,
+    Kernel,
+    Load,
+    Loop,
+    Mark,
+    Op,
+    Param,
+    Pop,
+    Print,
+    Push,
+    Query,
+    Recall,
+    Record,
+    Stmt,
+    Store,
+    Tape,
+    Undo,
+    Value,
+)
+from .prune import prune, prune_block
+from .text import kernel_text
+from .verify import MalformedIR, verify
+
+__all__ = [
+    "FALSE", "TRUE", "ArrayRef", "Atomic", "Block", "Builder", "Call", "Check", "Const", "Custom", "Gradient", "If", "Kernel",
+    "Load", "Loop", "MalformedIR", "Mark", "Op", "Param", "Pop", "Print", "Push", "Query", "Recall", "Record", "Stmt",
+    "Store", "Tape", "Undo", "Value", "const", "is_const", "kernel_text", "prune", "prune_block", "verify",
+]  # fmt: skip

@@ -1,0 +1,80 @@
+"""Checks the intermediate representation between passes: every value is assigned once, before it is used, and fits."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from ..builtins import TABLE
+from ..types import BOOL, leaves
+from . import nodes as n
+
+
+class MalformedIR(AssertionError):
+    """A pass broke the representation: an error of the compiler, never of its user."""
+
+
+def verify(kernel: n.Kernel) -> n.Kernel:
+    """Raise MalformedIR unless the kernel is well formed; returns it."""
+    defined: set[n.Value] = set()
+    for param in kernel.params:
+        defined.update(param.leaves)
+    _block(kernel.body, defined, kernel.name)
+    return kernel
+
+
+def _need(condition: bool, stmt: n.Stmt | None, text: str, name: str) -> None:
+    if not condition:
+        raise MalformedIR(f"{name}: {text} in {type(stmt).__name__} at {stmt.span if stmt else '?'}")
+
+
+def _use(values: Iterable[n.Value], defined: set[n.Value], stmt: n.Stmt, name: str) -> None:
+    for v in values:
+        _need(isinstance(v, n.Const) or v in defined, stmt, f"{v!r} is used before it is assigned", name)
+
+
+def _define(values: Iterable[n.Value], defined: set[n.Value], stmt: n.Stmt, name: str) -> None:
+    for v in values:
+        _need(v not in defined and not isinstance(v, n.Const), stmt, f"{v!r} is assigned twice", name)
+        defined.add(v)
+
+
+def _block(block: n.Block, outer: set[n.Value], name: str) -> set[n.Value]:
+    defined = set(outer)
+    defined.update(block.params)
+    for stmt in block.body:
+        _use(stmt.inputs(), defined, stmt, name)
+        _statement(stmt, defined, name)
+        _define(stmt.outputs(), defined, stmt, name)
+    return defined
+
+
+def _same(left: Iterable[n.Value], right: Iterable[n.Value], stmt: n.Stmt, what: str, name: str) -> None:
+    a, b = [v.type for v in left], [v.type for v in right]
+    _need(a == b, stmt, f"{what}: {a} against {b}", name)
+
+
+def _statement(stmt: n.Stmt, defined: set[n.Value], name: str) -> None:
+    if isinstance(stmt, n.If):
+        _need(stmt.cond.type is BOOL, stmt, "a condition is a bool", name)
+        for block in stmt.blocks():
+            inner = _block(block, defined, name)
+            _use(block.yields, inner, stmt, name)
+            _same(block.yields, stmt.outs, stmt, "yields and results", name)
+    elif isinstance(stmt, n.Loop):
+        inner = _block(stmt.body, defined, name)
+        _use(stmt.body.yields, inner, stmt, name)
+        if stmt.stop is not None:
+            _use((stmt.stop,), inner, stmt, name)
+        _same(stmt.inits, stmt.body.params[1:], stmt, "initial and carried", name)
+        _same(stmt.body.yields, stmt.outs, stmt, "yields and results", name)
+        _same(stmt.inits, stmt.outs, stmt, "initial and results", name)
+    elif isinstance(stmt, n.Op) and stmt.op == "select":
+        _same(stmt.args[1:2], stmt.args[2:3], stmt, "select", name)
+    elif isinstance(stmt, n.Op) and stmt.op != "cast":
+        _need(len(stmt.args) == len(TABLE.scalar(stmt.op).params), stmt, f"{stmt.op} has wrong arguments", name)
+        _need(len({a.type for a in stmt.args}) == 1, stmt, f"{stmt.op} mixes {stmt.args}", name)
+    elif isinstance(stmt, (n.Load, n.Store, n.Atomic)):
+        types = leaves(stmt.array.type.element)
+        values = stmt.outs if isinstance(stmt, n.Load) else stmt.values
+        _need(len(stmt.index) == stmt.array.type.ndim, stmt, "index count", name)
+        _need([types[c] for c in stmt.comps] == [v.type for v in values], stmt, "element type", name)

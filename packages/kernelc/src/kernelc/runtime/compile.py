@@ -1,0 +1,118 @@
+"""From a kernel's source to machine code: lowering, adjoint, C++, the tool chain, the entry address. All cached."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from .. import _native, ir
+from ..adjoint import AdjointKernel, adjoint, expand_gradients, split_loops, tangent
+from ..codegen import HEADER, Code, Layout, emit, is_parallel, layout
+from ..config import config
+from ..frontend import Lowered, Source, lower
+from ..toolchain import build_many
+from ..types import Scalar
+
+
+@dataclass(frozen=True)
+class Options:
+    """What a kernel's decorator may set."""
+
+    loop_tape: str = "all"
+
+
+@dataclass
+class Binary:
+    """A compiled kernel: where it is, and what its launches need."""
+
+    kernel: ir.Kernel
+    layout: Layout
+    code: Code
+    entry: int
+    parallel: bool
+
+
+class Variant:
+    """A kernel in one precision, with its adjoints and binaries made on demand."""
+
+    def __init__(self, source: Source, real: Scalar, boxed: Sequence[str], options: Options):
+        self.source, self.real, self.boxed, self.options = source, real, tuple(boxed), options
+        self.singular = config.singular
+        self.lowered: Lowered = lower(source, real, boxed)
+        self.kernel = ir.verify(ir.prune(expand_gradients(self.lowered.kernel, singular=self.singular)))
+        self.layout = layout(self.kernel)
+        self._adjoints: dict[frozenset[int], AdjointKernel] = {}
+        self._tangents: dict[frozenset[int], ir.Kernel] = {}
+        self._binaries: dict[Any, Binary] = {}
+        walk = list(self.kernel.body.walk())
+        self.written = sorted({s.array.position for s in walk if isinstance(s, (ir.Store, ir.Atomic))})
+        self.read = sorted({s.array.position for s in walk if isinstance(s, ir.Load)})
+        self.records = any(isinstance(s, ir.Record) for s in walk)
+
+    def adjoint(self, seeds: Iterable[int]) -> AdjointKernel:
+        """The adjoint for a set of arrays that carry gradients."""
+        key = frozenset(seeds)
+        if key not in self._adjoints:
+            primal = split_loops(self.kernel) if self.options.loop_tape == "sqrt" else self.kernel
+            self._adjoints[key] = adjoint(primal, key, singular=self.singular)
+        return self._adjoints[key]
+
+    def tangent(self, seeds: Iterable[int]) -> ir.Kernel:
+        """The kernel that computes values and directional derivatives."""
+        key = frozenset(seeds)
+        if key not in self._tangents:
+            self._tangents[key] = ir.prune(tangent(self.kernel, key, singular=self.singular))
+        return self._tangents[key]
+
+    def ir_of(self, which: str, seeds: frozenset[int]) -> ir.Kernel:
+        if which == "forward":
+            return self.kernel
+        return self.adjoint(seeds).kernel if which == "adjoint" else self.tangent(seeds)
+
+    def code(self, which: str, seeds: frozenset[int], contiguous: frozenset[int]) -> Code:
+        """C++ of the forward, adjoint or tangent kernel."""
+        kernel = self.ir_of(which, seeds)
+        return emit(kernel, _symbol(kernel.name), contiguous=contiguous, debug=config.debug)
+
+    def binaries(self, wanted: Sequence[tuple[str, frozenset[int]]], contiguous: frozenset[int]) -> list[Binary]:
+        """Machine code for several kernels of this variant, built in one run where it is missing."""
+        keys = [(which, seeds, contiguous, config.debug) for which, seeds in wanted]
+        missing = [k for k in dict.fromkeys(keys) if k not in self._binaries]
+        codes = {k: self.code(k[0], k[1], contiguous) for k in missing}
+        if codes:
+            text = {k: HEADER + c.text for k, c in codes.items()}
+            libraries = build_many({f"{c.name}": text[k] for k, c in codes.items()})
+            for k, c in codes.items():
+                self._binaries[k] = self._open(k, c, str(libraries[c.name]))
+        return [self._binaries[k] for k in keys]
+
+    def _open(self, key: Any, code: Code, path: str) -> Binary:
+        kernel = self.ir_of(key[0], key[1])
+        entry = _native.symbol(_native.open_library(path), code.name)
+        return Binary(kernel, self.layout, code, entry, is_parallel(kernel) and not config.debug)
+
+
+def _symbol(name: str) -> str:
+    """A C name; the text is hashed elsewhere, so it only has to be legal and readable."""
+    plain = "".join(c if c.isalnum() and c.isascii() else "_" for c in name)
+    return f"kc_{plain}" if plain == name else f"kc_{plain}_{hashlib.sha256(name.encode()).hexdigest()[:8]}"
+
+
+def prebuild(jobs: Sequence[tuple[Variant, str, frozenset[int], frozenset[int]]]) -> None:
+    """Build many kernels as one module: what tests and ahead-of-time users do to wait once."""
+    texts: list[str] = []
+    pending: list[tuple[Variant, Any, Code]] = []
+    for n, (variant, which, seeds, contiguous) in enumerate(jobs):
+        key = (which, seeds, contiguous, config.debug)
+        if key in variant._binaries:
+            continue
+        kernel = variant.ir_of(which, seeds)
+        code = emit(kernel, f"{_symbol(kernel.name)}_{n}", contiguous=contiguous, debug=config.debug)
+        texts.append(code.text)
+        pending.append((variant, key, code))
+    if pending:
+        (library,) = build_many({"batch": HEADER + "".join(texts)}).values()
+        for variant, key, code in pending:
+            variant._binaries[key] = variant._open(key, code, str(library))

@@ -1,0 +1,191 @@
+"""Runs IR in Python, thread by thread: slow and obvious. The oracle for the back ends, and the place for a breakpoint."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from .. import ir
+from ..builtins import TABLE
+from ..errors import FAILURES, OutOfBounds
+from ..types import Composite, Scalar, Struct, Type
+
+
+@dataclass
+class Memory:
+    """What a launch refers to: arrays by parameter position and role, leaves of value parameters, the grid."""
+
+    arrays: dict[tuple[int, str], np.ndarray[Any, Any]]
+    values: dict[ir.Value, Any]
+    dim: tuple[int, ...]
+    record: dict[tuple[int, int], int] = field(default_factory=dict)
+    printed: list[str] = field(default_factory=list)
+
+
+def interpret(kernel: ir.Kernel, memory: Memory) -> None:
+    """Run every thread of the grid in ascending order."""
+    with np.errstate(all="ignore"):
+        for thread, tid in enumerate(np.ndindex(*memory.dim)):
+            _Thread(kernel, memory, thread, tid).run()
+
+
+_PATHS: dict[Type, list[tuple[tuple[str, ...], tuple[int, ...]]]] = {}
+
+
+def _paths(element: Type) -> list[tuple[tuple[str, ...], tuple[int, ...]]]:
+    """For each leaf the struct fields and then the trailing index that lead to it."""
+    if element not in _PATHS:
+        if isinstance(element, Struct):
+            found = [((n, *f), i) for n, t in element.fields for f, i in _paths(t)]
+        elif isinstance(element, Composite):
+            found = [((), tuple(i)) for i in np.ndindex(*element.shape)]
+        else:
+            found = [((), ())]
+        _PATHS[element] = found
+    return _PATHS[element]
+
+
+class _Thread:
+    def __init__(self, kernel: ir.Kernel, memory: Memory, thread: int, tid: tuple[int, ...]):
+        self.kernel, self.memory, self.thread, self.tid = kernel, memory, thread, tid
+        self.env: dict[ir.Value, Any] = dict(memory.values)
+        self.tapes: dict[ir.Tape, list[list[Any]]] = {}
+        self.undo: list[tuple[np.ndarray[Any, Any], Any, Any]] = []
+
+    def run(self) -> None:
+        self.block(self.kernel.body)
+
+    def get(self, value: ir.Value) -> Any:
+        if isinstance(value, ir.Const):
+            return value.type.numpy.type(value.value)
+        return self.env[value]
+
+    def block(self, block: ir.Block) -> None:
+        for stmt in block.body:
+            getattr(self, f"run_{type(stmt).__name__}")(stmt)
+
+    def run_Op(self, s: ir.Op) -> None:
+        args = [self.get(a) for a in s.args]
+        if s.op == "select":
+            self.env[s.out] = args[1] if args[0] else args[2]
+        elif s.op == "cast":
+            self.env[s.out] = _cast(s.out.type, args[0])
+        else:
+            self.env[s.out] = s.out.type.numpy.type(TABLE.scalar(s.op).python(*args))
+
+    def run_Query(self, s: ir.Query) -> None:
+        if s.what == "shape":
+            assert s.array is not None
+            number = self.memory.arrays[s.array.position, "value"].shape[s.axis]
+        else:
+            number = (self.tid if s.what == "tid" else self.memory.dim)[s.axis]
+        self.env[s.out] = np.int32(number)
+
+    # -- memory
+    def place(self, array: ir.ArrayRef, index: Sequence[ir.Value], comp: int, stmt: ir.Stmt) -> tuple[np.ndarray[Any, Any], Any]:
+        data = self.memory.arrays[array.position, array.role]
+        at = tuple(int(self.get(i)) for i in index)
+        for axis, i in enumerate(at):
+            if not 0 <= i < data.shape[axis]:
+                raise OutOfBounds(f"index {i} is out of bounds for {array!r} of size {data.shape[axis]} on axis {axis}",
+                                  stmt.span, kernel=self.kernel.name, thread=self.thread)  # fmt: skip
+        fields, rest = _paths(array.type.element)[comp]
+        for name in fields:
+            data = data[name]
+        return data, at + rest
+
+    def run_Load(self, s: ir.Load) -> None:
+        for out, comp in zip(s.outs, s.comps, strict=True):
+            data, at = self.place(s.array, s.index, comp, s)
+            self.env[out] = out.type.numpy.type(data[at])
+
+    def run_Store(self, s: ir.Store) -> None:
+        for value, comp in zip(s.values, s.comps, strict=True):
+            data, at = self.place(s.array, s.index, comp, s)
+            if s.logged:
+                self.undo.append((data, at, data[at].copy()))
+            data[at] = self.get(value)
+
+    def run_Atomic(self, s: ir.Atomic) -> None:
+        operation = {"add": np.add, "min": np.minimum, "max": np.maximum}[s.kind]
+        for k, (value, comp) in enumerate(zip(s.values, s.comps, strict=True)):
+            data, at = self.place(s.array, s.index, comp, s)
+            if s.logged:
+                self.undo.append((data, at, data[at].copy()))
+            if s.outs:
+                self.env[s.outs[k]] = value.type.numpy.type(data[at])
+            data[at] = operation(data[at], self.get(value))
+
+    # -- control
+    def run_If(self, s: ir.If) -> None:
+        block = s.then if self.get(s.cond) else s.orelse
+        self.block(block)
+        self.env.update(zip(s.outs, [self.get(v) for v in block.yields], strict=True))
+
+    def run_Loop(self, s: ir.Loop) -> None:
+        carried = [self.get(v) for v in s.inits]
+        trips = int(self.get(s.trips)) if s.trips is not None else None
+        k = 0
+        while trips is None or k < trips:
+            self.env[s.body.params[0]] = s.body.params[0].type.numpy.type(k)
+            self.env.update(zip(s.body.params[1:], carried, strict=True))
+            self.block(s.body)
+            carried = [self.get(v) for v in s.body.yields]
+            if s.stop is not None and self.get(s.stop):
+                break
+            k += 1
+        self.env.update(zip(s.outs, carried, strict=True))
+
+    def run_Call(self, s: ir.Call) -> None:
+        body = s.function.body
+        self.env.update(zip(body.params, [self.get(a) for a in s.args], strict=True))
+        self.block(body)
+        self.env.update(zip(s.outs, [self.get(v) for v in body.yields], strict=True))
+
+    # -- reports
+    def run_Check(self, s: ir.Check) -> None:
+        if not self.get(s.cond):
+            raise FAILURES[s.code](f"{self.kernel.name}, thread {self.thread}: {s.message}", s.span,
+                                   kernel=self.kernel.name, thread=self.thread)  # fmt: skip
+
+    def run_Print(self, s: ir.Print) -> None:
+        values = iter([self.get(v) for v in s.values])
+        self.memory.printed.append("".join(str(next(values)) if p is None else p for p in s.parts))
+
+    # -- loop tape, undo log, record
+    def run_Push(self, s: ir.Push) -> None:
+        self.tapes.setdefault(s.tape, []).append([self.get(v) for v in s.values])
+
+    def run_Pop(self, s: ir.Pop) -> None:
+        self.env.update(zip(s.outs, self.tapes[s.tape].pop(), strict=True))
+
+    def run_Mark(self, s: ir.Mark) -> None:
+        self.env[s.out] = np.int64(len(self.undo))
+
+    def run_Undo(self, s: ir.Undo) -> None:
+        while len(self.undo) > self.get(s.mark):
+            data, at, old = self.undo.pop()
+            data[at] = old
+
+    def run_Record(self, s: ir.Record) -> None:
+        self.memory.record[self.thread, int(self.get(s.sequence))] = int(self.get(s.value))
+
+    def run_Recall(self, s: ir.Recall) -> None:
+        self.env[s.out] = s.out.type.numpy.type(self.memory.record[self.thread, int(self.get(s.sequence))])
+
+
+def _cast(kind: Scalar, value: Any) -> Any:
+    """Reals to integers: towards zero, saturating; a NaN gives zero."""
+    if kind.is_int and isinstance(value, np.floating):
+        if np.isnan(value):
+            return kind.numpy.type(0)
+        limits = np.iinfo(kind.numpy)
+        if np.isinf(value):
+            return kind.numpy.type(limits.max if value > 0 else limits.min)
+        return kind.numpy.type(min(max(int(value), limits.min), limits.max))
+    return np.asarray(value).astype(kind.numpy)[()]
+
+

@@ -1,0 +1,275 @@
+"""`@kc.kernel`: a function that is launched over a grid. Holds its variants by precision and its launch plans."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property, update_wrapper
+from typing import Any
+
+import numpy as np
+
+from .. import types as t
+from ..codegen import pack_scalar
+from ..config import config
+from ..errors import (
+    MixedLaunch,
+    ReadOnly,
+    WrongArity,
+    WrongDevice,
+    WrongDtype,
+    WrongRank,
+)
+from ..frontend import Source, signature
+from .arrays import Array, array
+from .compile import Options, Variant
+
+
+@dataclass
+class Plan:
+    """A checked launch signature: everything about a launch that does not depend on pointers and sizes."""
+
+    kernel: Kernel
+    variant: Variant
+    contiguous: frozenset[int]
+    generation: int
+    arrays: tuple[int, ...]
+    packers: tuple[Callable[[Any], bytes] | None, ...]
+    entry: int = 0
+    parallel: bool = False
+    prints: bool = False
+    code: Any = None
+    adjoints: dict[frozenset[int], Any] = field(default_factory=dict)
+
+    def stale(self) -> bool:
+        """Whether a setting, or a name that the kernel captured, has changed."""
+        if self.generation != config._generation:
+            return True
+        return any(c.changed() for c in self.variant.lowered.captures)
+
+
+class Kernel:
+    """A kernel. `kc.launch(kernel, dim, inputs, outputs)` runs it."""
+
+    launchable = True
+
+    def __init__(self, function: Callable[..., Any], options: Options):
+        self.source = Source(function)
+        self.options = options
+        self._variants: dict[Any, Variant] = {}
+        self._plans: dict[Any, Plan] = {}
+        update_wrapper(self, function)
+
+    @property
+    def name(self) -> str:
+        return self.source.name
+
+    @cached_property
+    def params(self) -> dict[str, t.Type]:
+        """The declared parameters with their types."""
+        return signature(self.source)
+
+    def __repr__(self) -> str:
+        return f"<kc.kernel {self.name}>"
+
+    def __call__(self, *args: Any, **named: Any) -> Any:
+        raise TypeError(f"{self.name} is a kernel: run it with kc.launch({self.name}, dim, inputs=[…], outputs=[…])")
+
+    # -- variants
+    def variant(self, real: t.Scalar, boxed: Sequence[str] = ()) -> Variant:
+        """The kernel lowered for one precision; lowered anew when a captured name has changed."""
+        key = (real, tuple(boxed), config.singular)
+        found = self._variants.get(key)
+        if found is None or any(c.changed() for c in found.lowered.captures):
+            found = self._variants[key] = Variant(self.source, real, boxed, self.options)
+        return found
+
+    # -- plans
+    def plan(self, args: list[Any]) -> tuple[Plan, list[Any]]:
+        """The plan for these arguments, and the arguments as arrays and numbers that fit it."""
+        names = list(self.params)
+        if len(args) != len(names):
+            raise WrongArity(f"{self.name} takes {len(names)} arguments ({', '.join(names)}), but got {len(args)}")
+        real = self.precision(args)
+        boxed = [n for n, k, a in zip(names, self.params.values(), args, strict=True)
+                 if not isinstance(k, t.ArrayType) and isinstance(a, Array)]  # fmt: skip
+        variant = self.variant(real, boxed)
+        fitted = [self.fit(i, args[i], real, variant) for i in range(len(args))]
+        key = signature_of(fitted)
+        plan = self._plans.get(key)
+        if plan is None or plan.variant is not variant or plan.stale():
+            plan = self._plans[key] = self.make_plan(variant, fitted)
+        return plan, fitted
+
+    def precision(self, args: list[Any]) -> t.Scalar:
+        """The real type of a launch: that of its arrays; float32 where there is none."""
+        decided: tuple[str, t.Scalar] | None = None
+        pinned: set[t.Scalar] = set()
+        for (name, declared), arg in zip(self.params.items(), args, strict=True):
+            kind = declared.element if isinstance(declared, t.ArrayType) else declared
+            if not isinstance(kind, t.Type) or not any(s.is_float for s in t.leaves(kind)):
+                continue
+            found = _real_of(arg)
+            if found is None:
+                continue
+            if any(s is t.REAL for s in t.leaves(kind)):
+                if decided is not None and decided[1] is not found:
+                    raise MixedLaunch(f"{self.name}: {decided[0]!r} is {decided[1]}, but {name!r} is {found}")
+                decided = decided or (name, found)
+            else:
+                pinned.add(found)
+        if decided is not None:
+            return decided[1]
+        return pinned.pop() if len(pinned) == 1 else t.FLOAT32
+
+    def fit(self, i: int, arg: Any, real: t.Scalar, variant: Variant) -> Any:
+        """Argument `i` as the kernel wants it, or an error that names it."""
+        name = list(self.params)[i]
+        kind = t.resolve(self.params[name], real)
+        if not isinstance(kind, t.ArrayType):
+            if isinstance(arg, Array):
+                return self.fit_array(name, arg, t.ArrayType(kind, 1), real)
+            return self.fit_value(name, arg, kind)
+        if not isinstance(arg, Array):
+            arg = self.wrap(name, arg, kind, i in variant.written)
+        found = self.fit_array(name, arg, kind, real)
+        if i in variant.written and not found._data.flags.writeable:
+            raise ReadOnly(f"{self.name}: argument {name!r} is written, but its memory is read-only")
+        return found
+
+    def wrap(self, name: str, arg: Any, kind: t.ArrayType, written: bool) -> Array:
+        """An array-like argument as an array: shared where possible."""
+        if arg is None or isinstance(arg, (str, bytes, dict, set)) or callable(arg):
+            raise WrongDtype(f"{self.name}: argument {name!r} must be an array, not {type(arg).__name__}")
+        if isinstance(arg, (int, float, np.generic)):
+            raise WrongRank(f"{self.name}: argument {name!r} must be an array of {kind.element!r}, not a number",
+                            advice="wrap it: kc.array([value])")  # fmt: skip
+        made = array(arg)
+        if made.element is t.INT64 and kind.element is t.INT32 and not written:
+            # NumPy's default integers: a copy serves where it is only read and fits.
+            if made.size == 0 or (made._data.min() >= -(2**31) and made._data.max() < 2**31):
+                return array(made._data.astype(np.int32))
+        dtype, trailing = t.element_dtype(kind.element)
+        shares = made.as_element(kind.element) is not None
+        if trailing and not shares and made._data.shape[made._data.ndim - len(trailing) :] == trailing:
+            if written:
+                raise ReadOnly(f"{self.name}: argument {name!r} is written, but its components do not lie side by side",
+                               advice="pass a contiguous array")  # fmt: skip
+            return array(np.array(made._data, order="C"))
+        del dtype
+        return made
+
+    def fit_array(self, name: str, arg: Array, kind: t.ArrayType, real: t.Scalar) -> Array:
+        if arg._source is not None and arg.real is not None:
+            arg.adapt(real if any(s is real for s in t.leaves(kind.element)) else t.leaves(kind.element)[0])
+        found = arg.as_element(kind.element)
+        if found is None:
+            raise WrongDtype(f"{self.name}: argument {name!r} must be an array of {_plain_name(kind.element)}, but holds "
+                             f"{_plain_name(arg.element)} in shape {arg.shape}", advice=_dtype_advice(kind, arg))  # fmt: skip
+        if found.ndim != kind.ndim:
+            raise WrongRank(f"{self.name}: argument {name!r} must have {kind.ndim} dimensions, but has shape {found.shape}")
+        return found
+
+    def fit_value(self, name: str, arg: Any, kind: t.Type) -> Any:
+        wrong = WrongDtype(f"{self.name}: argument {name!r} must be {_plain_name(kind)}, not {type(arg).__name__}")
+        if type(arg).__module__.split(".")[0] == "torch" and getattr(arg, "ndim", 1) == 0:
+            arg = arg.item()
+        if isinstance(kind, t.Scalar):
+            if isinstance(arg, np.ndarray) and arg.ndim == 0:
+                arg = arg[()]
+            if kind is t.BOOL and not isinstance(arg, (bool, np.bool_)):
+                raise wrong
+            if kind.is_int and not isinstance(arg, (int, np.integer)):
+                raise wrong
+            if kind.is_float and not isinstance(arg, (int, float, np.number)):
+                raise wrong
+            if kind.is_int and not (np.iinfo(kind.numpy).min <= int(arg) <= np.iinfo(kind.numpy).max):
+                raise WrongDtype(f"{self.name}: argument {name!r} is {arg}, which does not fit {kind}")
+            return arg
+        if isinstance(kind, t.Struct):
+            if not isinstance(arg, t.StructValue) or arg.struct.name != kind.name:
+                raise wrong
+            return arg
+        try:
+            data = np.asarray(arg, dtype=np.float64)
+        except (TypeError, ValueError):
+            raise wrong from None
+        assert isinstance(kind, t.Composite)
+        if data.shape != kind.shape:
+            raise WrongDtype(f"{self.name}: argument {name!r} must be {_plain_name(kind)}, not of shape {data.shape}")
+        return arg
+
+    def make_plan(self, variant: Variant, args: list[Any]) -> Plan:
+        arrays = tuple(i for i, a in enumerate(args) if isinstance(a, Array))
+        contiguous = frozenset(i for i in arrays if args[i]._data.flags.c_contiguous)
+        packers = tuple(
+            None if i in arrays else _packer(t.resolve(k, variant.real))
+            for i, k in enumerate(self.params.values())
+        )  # fmt: skip
+        return Plan(self, variant, contiguous, config._generation, arrays, packers)
+
+
+def signature_of(args: Sequence[Any]) -> tuple[Any, ...]:
+    """What a plan depends on: types and layout of arrays, kinds of numbers."""
+    return tuple([a._sig if a.__class__ is Array else a.__class__ for a in args])
+
+
+def _packer(kind: t.Type) -> Callable[[Any], bytes]:
+    """A function from a Python value to its words."""
+    if isinstance(kind, t.Scalar):
+        if kind is t.FLOAT64:
+            return struct.Struct("<d").pack
+        if kind is t.FLOAT32:
+            return struct.Struct("<f4x").pack
+        return lambda value: struct.pack("<q", int(value))
+    return lambda value: b"".join(pack_scalar(s, v) for s, v in zip(t.leaves(kind), _flat(value, kind), strict=True))
+
+
+def _flat(value: Any, kind: t.Type) -> list[Any]:
+    if isinstance(kind, t.Struct):
+        return [x for name, field_type in kind.fields for x in _flat(getattr(value, name), field_type)]
+    if isinstance(kind, t.Scalar):
+        return [value.item() if hasattr(value, "item") else value]
+    return [x.item() for x in np.asarray(value).reshape(-1)]
+
+
+def _real_of(arg: Any) -> t.Scalar | None:
+    """The precision that an argument asks for; None if it does not care."""
+    if isinstance(arg, Array):
+        return None if arg._source is not None else arg.real
+    dtype = getattr(arg, "dtype", None)
+    if dtype is None or not getattr(arg, "shape", ()):
+        return None
+    name = str(dtype).removeprefix("torch.")
+    return {"float32": t.FLOAT32, "float64": t.FLOAT64}.get(name)
+
+
+def _plain_name(kind: t.Type) -> str:
+    if isinstance(kind, t.Composite) and kind.scalar.is_float:
+        return f"{kind.with_scalar(t.REAL)!r} ({kind.scalar})"
+    return repr(kind)
+
+
+def _dtype_advice(kind: t.ArrayType, arg: Array) -> str:
+    if arg.element is t.INT64 and kind.element is t.INT32:
+        return "make it int32: kc.array(data, dtype=int)"
+    _, trailing = t.element_dtype(kind.element)
+    return f"an array of shape (…, {', '.join(map(str, trailing))}) fits, too" if trailing else ""
+
+
+def check_device(device: str | None) -> str:
+    where = device or config.device
+    if where not in ("cpu", "python", "cuda"):
+        raise WrongDevice(f"unknown device {where!r}", advice='use "cpu", "cuda" or "python"')
+    return where
+
+
+def kernel(function: Callable[..., Any] | None = None, *, loop_tape: str = "all") -> Any:
+    """Decorator: make a Python function a kernel. `loop_tape="sqrt"` trades time for memory in long loops."""
+    if loop_tape not in ("all", "sqrt"):
+        raise ValueError(f'loop_tape is "all" or "sqrt", not {loop_tape!r}')
+    options = Options(loop_tape)
+    if function is None:
+        return lambda f: Kernel(f, options)
+    return Kernel(function, options)

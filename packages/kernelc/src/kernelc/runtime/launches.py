@@ -1,0 +1,238 @@
+"""Launching: arguments to an argument block, one native call, and its report turned into Python."""
+
+from __future__ import annotations
+
+import struct
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from .. import _native, ir
+from .. import types as t
+from ..codegen import Code
+from ..config import config
+from ..errors import FAILURES, NoCuda, Overlap, RunError, WrongDim
+from .arrays import Array
+from .interpreter import Memory, interpret
+from .kernels import Kernel, Plan, _flat, check_device
+
+_recording: list[Any] = []
+"""Tapes that record, the innermost last."""
+_dims: dict[Any, tuple[int, bytes]] = {}
+_settings: list[Any] = [None, None]
+
+
+def launch(
+    kernel: Kernel, dim: int | Sequence[int], inputs: Sequence[Any] = (), outputs: Sequence[Any] = (), device: str | None = None
+) -> None:
+    """Run a kernel over a grid of `dim` threads. `inputs` and `outputs` are one list to the kernel."""
+    args = [*inputs, *outputs]
+    try:
+        plan: Plan | None = kernel._plans.get(tuple([a._sig if a.__class__ is Array else a.__class__ for a in args]))
+        total, head = _dims[dim]  # type: ignore[index]
+    except (AttributeError, KeyError, TypeError):
+        plan, (total, head) = None, grid(dim, kernel)
+    if plan is None or plan.stale() or not _fits_again(plan, args):
+        plan, args = kernel.plan(args)
+        check_dims(plan, dim)
+    elif device is None and not _recording and plan.entry and config.device == "cpu" and not config.debug:
+        check_overlap(plan, args)
+        failure = _native.launch(plan.entry, block_of(plan, args, head), total, plan.parallel)
+        for i in plan.variant.written:
+            args[i]._storage.version += 1
+        if failure is not None or plan.prints:
+            report(plan.code, failure, kernel.name)
+        return
+    check_dims(plan, dim)
+    check_overlap(plan, args)
+    where = check_device(device)
+    if _recording:
+        _recording[-1]._launch(plan, args, _shape(dim), where)
+    else:
+        run(plan, args, _shape(dim), where)
+
+
+def _fits_again(plan: Plan, args: list[Any]) -> bool:
+    """Numbers are checked at each launch: their kind is not all that matters."""
+    return not any(p is not None and a.__class__ not in (float, int, bool) for p, a in zip(plan.packers, args, strict=True))
+
+
+def grid(dim: Any, kernel: Kernel) -> tuple[int, bytes]:
+    """The number of threads and the packed sizes of a launch grid."""
+    sizes = _shape(dim)
+    if not 1 <= len(sizes) <= 4 or any(n < 0 or n >= 2**31 for n in sizes):
+        raise WrongDim(f"{kernel.name}: dim is one to four whole numbers below 2**31, not {dim!r}")
+    total = int(np.prod(sizes, dtype=object))
+    head = struct.pack("<5q", *sizes, *([1] * (4 - len(sizes))), 0)
+    if len(_dims) > 4096:
+        _dims.clear()
+    if isinstance(dim, (int, tuple)):
+        _dims[dim] = (total, head)
+    return total, head
+
+
+def _shape(dim: Any) -> tuple[int, ...]:
+    try:
+        return (int(dim.__index__()),) if hasattr(dim, "__index__") else tuple(int(n.__index__()) for n in dim)
+    except (AttributeError, TypeError):
+        raise WrongDim(f"dim is a whole number or a tuple of them, not {dim!r}") from None
+
+
+def check_dims(plan: Plan, dim: Any) -> None:
+    wanted, given = plan.variant.kernel.dims, len(_shape(dim))
+    if wanted not in (0, given):
+        raise WrongDim(f"{plan.kernel.name} unpacks {wanted} indices from kc.tid(), but is launched over {given} "
+                       f"dimension{'s' * (given > 1)}", advice=f"launch it with dim=({', '.join('ijkl'[:wanted])})")  # fmt: skip
+
+
+def check_overlap(plan: Plan, args: Sequence[Any]) -> None:
+    """What a launch writes must not be another argument as well: which of the two a kernel means would be unclear."""
+    if len({args[i]._base for i in plan.arrays}) == len(plan.arrays):
+        return
+    names = list(plan.kernel.params)
+    for i in plan.variant.written:
+        for j in plan.arrays:
+            if i != j and args[i]._base == args[j]._base and np.may_share_memory(args[i]._data, args[j]._data):
+                if np.shares_memory(args[i]._data, args[j]._data, max_work=-1 if args[i].size < 10**6 else 1000):
+                    raise Overlap(f"{plan.kernel.name}: {names[i]!r} is written, and shares memory with {names[j]!r}")
+
+
+def block_of(plan: Plan, args: Sequence[Any], head: bytes) -> bytes:
+    """The argument block of a launch (codegen/layout.py)."""
+    return b"".join([head, *[a._words if p is None else p(a) for p, a in zip(plan.packers, args, strict=True)]])
+
+
+def prepare(plan: Plan, which: str, seeds: frozenset[int] = frozenset()) -> Any:
+    """The machine code of a plan's forward, adjoint or tangent kernel."""
+    (binary,) = plan.variant.binaries([(which, seeds)], plan.contiguous)
+    if which == "forward":
+        set_entry(plan, binary)
+    return binary
+
+
+def set_entry(plan: Plan, binary: Any) -> None:
+    plan.entry, plan.parallel, plan.code = binary.entry, binary.parallel, binary.code
+    plan.prints = any(s.parts for s in binary.code.sites)
+
+
+def run(plan: Plan, args: list[Any], dim: tuple[int, ...], device: str) -> None:
+    """Run the forward kernel on a device, outside of any tape."""
+    apply_settings()
+    if device == "python":
+        run_python(plan, "forward", frozenset(), args, dim, {})
+    elif device == "cuda":
+        raise NoCuda("no CUDA device is available", advice='launch on the CPU: device="cpu"')
+    else:
+        prepare(plan, "forward")
+        total, head = grid(dim, plan.kernel)
+        block = block_of(plan, args, head)
+        if config.debug:
+            block = with_shadows(plan, args, bytearray(block))
+        failure = _native.launch(plan.entry, bytes(block), total, plan.parallel)
+        bump(plan, args)
+        report(plan.code, failure, plan.kernel.name)
+        return
+    bump(plan, args)
+
+
+def bump(plan: Plan, args: Sequence[Any]) -> None:
+    for i in plan.variant.written:
+        args[i]._storage.version += 1
+
+
+_shadows: list[np.ndarray[Any, Any]] = []
+
+
+def with_shadows(plan: Plan, args: Sequence[Any], block: bytearray) -> bytes:
+    """Debug mode: an array of who wrote what for every array that the launch writes."""
+    _shadows.clear()
+    for i in plan.variant.written:
+        shadow = np.zeros(max(1, args[i].size), np.int64)
+        _shadows.append(shadow)
+        struct.pack_into("<q", block, 8 * plan.variant.layout.slots[i].role("shadow"), shadow.ctypes.data)
+    return bytes(block)
+
+
+def apply_settings() -> None:
+    """Tell the native core what kc.config says."""
+    if _settings != [config.threads, config.tape_limit]:
+        _native.set_threads(config.threads)
+        _native.set_tape_limit(config.tape_limit)
+        _settings[:] = [config.threads, config.tape_limit]
+
+
+def report(code: Code, failure: Any, name: str) -> None:
+    """Print what the kernel printed, then raise what made it fail."""
+    show_prints(_native.take_prints(), {-1: code})
+    if failure is not None:
+        raise error_of(code, failure, name)
+
+
+def show_prints(entries: Sequence[Any], codes: dict[int, Code]) -> None:
+    for step, site, _thread, values in entries:
+        if site < 0:
+            print(f"… {int(values[0])} more lines were printed and dropped", file=sys.stdout)
+            continue
+        code = codes.get(step) or codes[-1]
+        found, rest = code.sites[site], iter(values)
+        kinds = iter(found.kinds)
+        print("".join(_printed(next(rest), next(kinds)) if p is None else p for p in found.parts))
+
+
+def _printed(value: float, kind: str) -> str:
+    if kind == "bool":
+        return str(bool(value))
+    if kind == "float32":
+        return str(np.float32(value))
+    return str(int(value)) if kind in ("int32", "int64", "uint32") else repr(float(value))
+
+
+def error_of(code: Code, failure: Any, name: str) -> RunError:
+    """The exception for a failed launch, with kernel, thread, array, index and line."""
+    kind = FAILURES[failure.code]
+    if failure.site < 0:
+        return kind(f"{name}, thread {failure.thread}: the loop tape needs more than {failure.b} bytes", None,
+                    kernel=name, thread=failure.thread)  # fmt: skip
+    site = code.sites[failure.site]
+    array, where = site.array, f"{name}, thread {failure.thread}"
+    text = {
+        1: f"assertion failed: {site.message}",
+        2: f"index {failure.a} is out of bounds for {array} of size {failure.b}",
+        3: f"{site.message} in {array}[{failure.a}]" if array else site.message,
+        5: f"{array}[{failure.a}] is read before it was written",
+        6: f"{array}: element {failure.b} is also touched by thread {failure.a}",
+    }.get(failure.code, site.message)
+    return kind(f"{where}: {text}", site.span, kernel=name, thread=failure.thread)
+
+
+# -- the interpreter as a device
+def run_python(
+    plan: Plan, which: str, seeds: frozenset[int], args: Sequence[Any], dim: tuple[int, ...],
+    roles: dict[tuple[int, str], np.ndarray[Any, Any]], record: dict[tuple[int, int], int] | None = None,
+) -> dict[tuple[int, int], int]:  # fmt: skip
+    """Interpret a kernel on the arguments; `roles` holds arrays other than the arguments themselves."""
+    kernel = plan.variant.ir_of(which, seeds)
+    memory = memory_of(kernel, plan, args, dim)
+    memory.arrays.update(roles)
+    if record is not None:
+        memory.record = record
+    interpret(kernel, memory)
+    for line in memory.printed:
+        print(line)
+    return memory.record
+
+
+def memory_of(kernel: ir.Kernel, plan: Plan, args: Sequence[Any], dim: tuple[int, ...]) -> Memory:
+    memory = Memory({}, {}, dim)
+    for i, (param, arg) in enumerate(zip(kernel.params, args, strict=True)):
+        if param.array is not None:
+            memory.arrays[i, "value"] = arg._data
+        else:
+            kind = t.resolve(plan.kernel.params[param.name], plan.variant.real)
+            for leaf, value in zip(param.leaves, _flat(arg, kind), strict=True):
+                memory.values[leaf] = leaf.type.numpy.type(value)
+    return memory
+
+

@@ -1,0 +1,467 @@
+"""The tape: launches as a program that can run again, and backwards. Each sweep is one native call.
+
+Every piece of memory has a version. A recorded launch knows which versions its adjoint will read; when a later launch
+is about to overwrite one of them, a copy is kept first. The reverse sweep then reads the copy.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from .. import _native, ir
+from ..errors import CutGradient, NonScalarLoss, NotRecorded, Overwritten, TapeError, WrongShape
+from . import arrays
+from . import launches
+from .arrays import Array, Storage, _plain
+from .kernels import Plan
+
+Need = tuple[Storage, int]
+
+
+@dataclass
+class Entry:
+    """One step of the tape: a launch, a write from Python, or an operation that the user recorded."""
+
+    label: str
+    plan: Plan | None = None
+    args: list[Any] = field(default_factory=list)
+    dim: tuple[int, ...] = ()
+    device: str = "cpu"
+    seeds: frozenset[int] | None = None
+    active: frozenset[int] = frozenset()
+    needs: dict[int, Need] = field(default_factory=dict)
+    finals: dict[int, Need] = field(default_factory=dict)
+    record: Any = None
+    backward: Callable[[], Any] | None = None
+    writes: list[Array] = field(default_factory=list)
+    reads: list[Array] = field(default_factory=list)
+
+
+class Tape:
+    """Records launches while it is open: `with kc.Tape() as tape: …`, then `tape.backward(loss)`.
+
+    on_overwrite: "copy" keeps a copy of what a later launch overwrites and the reverse sweep needs; "error" raises.
+    """
+
+    def __init__(self, on_overwrite: str = "copy"):
+        if on_overwrite not in ("copy", "error"):
+            raise ValueError(f'on_overwrite is "copy" or "error", not {on_overwrite!r}')
+        self.on_overwrite = on_overwrite
+        self.entries: list[Entry] = []
+        self._forward = _native.Program()
+        self._codes: dict[int, Any] = {}
+        self._names: dict[int, str] = {}
+        self._needed: dict[Need, Entry] = {}
+        self._copies: dict[Need, np.ndarray[Any, Any]] = {}
+        self._versions: dict[Storage, int] = {}
+        self._written: dict[Storage, None] = {}
+        self._active: dict[Storage, Array] = {}
+        self._programs: dict[Any, tuple[Any, dict[int, Any], list[Any]]] = {}
+        self._replayable = True
+
+    def __enter__(self) -> Tape:
+        launches._recording.append(self)
+        arrays._writes.append(self._write)
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        launches._recording.remove(self)
+        arrays._writes.remove(self._write)
+
+    def __repr__(self) -> str:
+        return f"<kc.Tape of {len(self.entries)} steps, {self.memory()} bytes kept>"
+
+    # -- recording
+    def _carries(self, array: Array) -> bool:
+        root = array.root
+        return root.requires_grad or array.requires_grad or root._storage in self._active
+
+    def _launch(self, plan: Plan, args: list[Any], dim: tuple[int, ...], device: str) -> None:
+        """Run and record a launch."""
+        variant = plan.variant
+        entry = Entry(f"launch {len(self.entries)} ({plan.kernel.name})", plan, args, dim, device)
+        seeds = frozenset(i for i in plan.arrays if args[i].real is not None and self._carries(args[i]))
+        self._touch([args[i] for i in plan.arrays])
+        if seeds:
+            self._plan_adjoint(entry, seeds)
+        self._protect([args[i] for i in variant.written], entry)
+        if device == "python":
+            entry.record = {}
+            entry.record.update(launches.run_python(plan, "forward", frozenset(), args, dim, {}, entry.record))
+            self._forward.add_call(lambda: self._again_in_python(entry))
+        else:
+            self._run(entry)
+        for i in variant.written:
+            self._bump(args[i])
+        for i, (storage, _) in list(entry.finals.items()):
+            entry.finals[i] = (storage, storage.version)
+            self._needed[entry.finals[i]] = entry
+        self.entries.append(entry)
+
+    def _plan_adjoint(self, entry: Entry, seeds: frozenset[int]) -> None:
+        """Find out what the adjoint will read, and which arrays carry a gradient from here on."""
+        assert entry.plan is not None
+        variant, args = entry.plan.variant, entry.args
+        adjoint = variant.adjoint(seeds)
+        entry.seeds, entry.active = seeds, frozenset(adjoint.activity.arrays)
+        for i in entry.active:
+            root = args[i].root
+            self._active.setdefault(root._storage, root)
+            root._carries = True
+        for stmt in adjoint.kernel.body.walk():
+            if isinstance(stmt, ir.Load) and stmt.array.role in ("value", "final"):
+                i = stmt.array.position
+                storage = args[i]._storage
+                if stmt.array.role == "value":
+                    entry.needs[i] = (storage, storage.version)
+                else:
+                    entry.finals[i] = (storage, -1)
+        for need in entry.needs.values():
+            self._needed.setdefault(need, entry)
+
+    def _run(self, entry: Entry) -> None:
+        plan = entry.plan
+        assert plan is not None
+        launches.apply_settings()
+        if entry.seeds is not None and entry.device == "cpu":
+            forward, _ = plan.variant.binaries([("forward", frozenset()), ("adjoint", entry.seeds)], plan.contiguous)
+            launches.set_entry(plan, forward)
+        else:
+            launches.prepare(plan, "forward")
+        total, head = launches.grid(entry.dim, plan.kernel)
+        block = bytearray(launches.block_of(plan, entry.args, head))
+        if plan.variant.records:
+            entry.record = _native.Record()
+            struct.pack_into("<q", block, 32, entry.record.pointer)
+        step = self._forward.add_launch(plan.entry, bytes(block), total, plan.parallel, entry.record)
+        self._codes[step], self._names[step] = plan.code, plan.kernel.name
+        self._forward.keep(entry.args)
+        checked = launches.with_shadows(plan, entry.args, block) if launches.config.debug else bytes(block)
+        failure = _native.launch(plan.entry, checked, total, plan.parallel)
+        launches.report(plan.code, failure, plan.kernel.name)
+
+    def _again_in_python(self, entry: Entry) -> None:
+        assert entry.plan is not None
+        entry.record.clear()
+        launches.run_python(entry.plan, "forward", frozenset(), entry.args, entry.dim, {}, entry.record)
+
+    def _touch(self, used: Sequence[Array]) -> None:
+        """Remember which memory belongs to this tape; nobody else may have written it in between."""
+        for a in used:
+            storage = a._storage
+            known = self._versions.setdefault(storage, storage.version)
+            if known != storage.version:
+                # A write from outside between two recorded launches: what was read before is gone.
+                if (storage, known) in self._needed and (storage, known) not in self._copies:
+                    raise Overwritten(
+                        f"an array that {self._needed[storage, known].label} read was written from outside the tape",
+                        advice="write it with .assign() or .zero_() while the tape records")  # fmt: skip
+                self._versions[storage] = storage.version
+
+    def _bump(self, a: Array) -> None:
+        a._storage.version += 1
+        self._versions[a._storage] = a._storage.version
+        self._written[a._storage] = None
+
+    def _protect(self, targets: Sequence[Array], entry: Entry) -> None:
+        """Copy what is about to be overwritten, if a reverse sweep will read it."""
+        for a in targets:
+            need = (a._storage, a._storage.version)
+            if need not in self._needed or need in self._copies:
+                continue
+            reader = self._needed[need]
+            if self.on_overwrite == "error":
+                raise Overwritten(f"{entry.label} overwrites what the reverse sweep of {reader.label} needs",
+                                  advice='write to another array, or use kc.Tape(on_overwrite="copy")')  # fmt: skip
+            root = a.root
+            copy = self._copies[need] = np.ascontiguousarray(root._data).copy()
+            if root._data.flags.c_contiguous:
+                self._forward.add_copy(copy.ctypes.data, root._data.ctypes.data, copy.nbytes)
+            else:
+                self._forward.add_call(lambda copy=copy, root=root: np.copyto(copy, root._data))
+            self._forward.keep((copy, root))
+
+    def _write(self, target: Array, kind: str, source: Any) -> bool:
+        """`zero_` and `assign` while recording."""
+        used = [target, source] if isinstance(source, Array) else [target]
+        self._touch(used)
+        entry = Entry(f"{kind}{'_' if kind == 'zero' else ''} {len(self.entries)}", writes=[target])
+        self._protect([target], entry)
+        if isinstance(source, Array):
+            entry.reads = [source]
+            if self._carries(source):
+                self._active.setdefault(target.root._storage, target.root)
+                target.root._carries = True
+            content: Any = source._data
+        else:
+            content = 0 if source is None else np.array(source)
+
+        def write() -> None:
+            target._data[...] = content if kind == "assign" else np.zeros((), target._data.dtype)
+
+        write()
+        if kind == "zero" and target._data.flags.c_contiguous:
+            self._forward.add_zero(target._data.ctypes.data, target._data.nbytes)
+        else:
+            self._forward.add_call(write)
+        self._forward.keep((target, source))
+        self._bump(target)
+        self.entries.append(entry)
+        return True
+
+    def record(
+        self, backward: Callable[[], Any], reads: Sequence[Array] = (), writes: Sequence[Array] = (),
+        forward: Callable[[], Any] | None = None,
+    ) -> None:  # fmt: skip
+        """Put an operation of your own on the tape, after it has run.
+
+        `backward()` reads the gradients of `writes` and adds to those of `reads`; afterwards the gradients of
+        `writes` are cleared, as by a store. `forward()` runs it again in `replay`.
+        """
+        entry = Entry(f"operation {len(self.entries)}", backward=backward, reads=list(reads), writes=list(writes))
+        self._touch([*reads, *writes])
+        if any(self._carries(a) for a in reads):
+            for a in writes:
+                self._active.setdefault(a.root._storage, a.root)
+                a.root._carries = True
+        for a in writes:
+            self._bump(a)
+        if forward is not None:
+            self._forward.add_call(forward)
+        else:
+            self._replayable = False
+        self.entries.append(entry)
+
+    # -- running again
+    def replay(self) -> None:
+        """Run the recorded program again, with what the arrays hold now."""
+        if self in launches._recording:
+            raise TapeError("a tape cannot be replayed while it records")
+        if not self._replayable:
+            raise TapeError("an operation on the tape has no forward function, so it cannot be replayed",
+                            advice="give it: tape.record(backward, …, forward=function)")  # fmt: skip
+        launches.apply_settings()
+        failure = self._forward.run()
+        for storage in self._written:
+            storage.version += 1
+        for storage in self._versions:
+            self._versions[storage] = storage.version
+        self._report(failure, self._codes, self._names)
+
+    def _report(self, failure: Any, codes: dict[int, Any], names: dict[int, str]) -> None:
+        prints = _native.take_prints()
+        if prints:
+            launches.show_prints(prints, codes)
+        if failure is not None:
+            raise launches.error_of(codes[failure.step], failure, names[failure.step])
+
+    # -- going back
+    def backward(self, loss: Array | None = None, grads: Mapping[Array, Any] | None = None) -> None:
+        """Add the gradients of a one-element `loss`, or of Σ grads[a]·a, to those of the leaves."""
+        if self in launches._recording:
+            raise TapeError("close the tape before backward: leave its `with` block")
+        seeds = self._seeds(loss, grads)
+        self._check_versions()
+        key = tuple(id(a) for a, _ in seeds)
+        if key not in self._programs:
+            self._programs[key] = self._reverse_program(seeds)
+        program, codes, buffers = self._programs[key]
+        for buffer, (_, content) in zip(buffers, seeds, strict=True):
+            buffer[...] = content
+        launches.apply_settings()
+        self._report(program.run(), codes, {s: "" for s in codes})
+
+    def _seeds(self, loss: Array | None, grads: Mapping[Array, Any] | None) -> list[tuple[Array, Any]]:
+        if (loss is None) == (grads is None):
+            raise TapeError("backward takes a loss or grads={array: weights}")
+        if loss is not None:
+            if not isinstance(loss, Array):
+                raise TapeError(f"the loss is an array of one element, not {type(loss).__name__}")
+            if loss._data.size != 1:
+                raise NonScalarLoss(f"the loss has shape {loss._data.shape}, not one element")
+            grads = {loss: np.ones(loss._data.shape)}
+        assert grads is not None
+        result = []
+        for a, weights in grads.items():
+            content = np.asarray(_plain(weights))
+            if content.shape != a._data.shape:
+                if content.size != a._data.size:
+                    raise WrongShape(f"the gradient of an array of shape {a._data.shape} has shape {content.shape}")
+                content = content.reshape(a._data.shape)
+            self._check_path(a)
+            result.append((a, content))
+        return result
+
+    def _check_path(self, a: Array) -> None:
+        if a._storage not in self._versions:
+            raise NotRecorded("the loss was not written by a launch that this tape recorded")
+        if not self._carries(a):
+            raise CutGradient(
+                "no array that requires a gradient leads to the loss",
+                advice="mark the leaves: kc.array(…, requires_grad=True); kc.explain(kernel) shows where gradients end")  # fmt: skip
+
+    def _check_versions(self) -> None:
+        for storage, version in self._versions.items():
+            if storage.version != version:
+                raise Overwritten(
+                    "an array of this tape was written from outside after it was recorded",
+                    advice="call tape.replay() first, so that the recorded values are those of today")  # fmt: skip
+
+    def _reverse_program(self, seeds: list[tuple[Array, Any]]) -> tuple[Any, dict[int, Any], list[Any]]:
+        """Compile the reverse sweep: clear, seed, adjoints in reverse order, add to what the leaves had."""
+        program, codes = _native.Program(), {}
+        before: list[tuple[Array, np.ndarray[Any, Any]]] = []
+        for storage, root in self._active.items():
+            grad = root.grad
+            assert grad is not None
+            if root.requires_grad and storage in self._written:
+                # A leaf that is overwritten: its buffer is the adjoint of the last content while going back.
+                kept = np.zeros_like(grad._data)
+                program.add_copy(kept.ctypes.data, grad._data.ctypes.data, kept.nbytes)
+                before.append((grad, kept))
+            if not root.requires_grad or storage in self._written:
+                program.add_zero(grad._data.ctypes.data, grad._data.nbytes)
+            program.keep(grad)
+        buffers = [self._seed(program, a) for a, _ in seeds]
+        for entry in reversed(self.entries):
+            self._add_reverse(program, codes, entry)
+        for grad, kept in before:
+            program.add_accumulate(grad._data.ctypes.data, kept.ctypes.data, kept.size, kept.itemsize)
+            program.keep(kept)
+        return program, codes, buffers
+
+    def _seed(self, program: Any, a: Array) -> np.ndarray[Any, Any]:
+        grad = a.grad
+        assert grad is not None
+        buffer = np.zeros(a._data.shape, a._data.dtype)
+        if grad._data.flags.c_contiguous:
+            program.add_accumulate(grad._data.ctypes.data, buffer.ctypes.data, buffer.size, buffer.itemsize)
+        else:
+            program.add_call(lambda: np.add(grad._data, buffer, out=grad._data))
+        program.keep((grad, buffer))
+        return buffer
+
+    def _add_reverse(self, program: Any, codes: dict[int, Any], entry: Entry) -> None:
+        if entry.backward is not None:
+            program.add_call(entry.backward)
+            for a in entry.writes:
+                if a.grad is not None and all(a._storage is not r._storage for r in entry.reads):
+                    self._clear(program, a)
+        elif entry.plan is None:
+            self._reverse_write(program, entry)
+        elif entry.seeds is not None and entry.active:
+            if entry.device == "python":
+                program.add_call(lambda: self._reverse_in_python(entry))
+            else:
+                self._reverse_launch(program, codes, entry)
+
+    def _clear(self, program: Any, a: Array) -> None:
+        grad = a.grad
+        assert grad is not None
+        if grad._data.flags.c_contiguous:
+            program.add_zero(grad._data.ctypes.data, grad._data.nbytes)
+        else:
+            program.add_call(grad.zero_)
+        program.keep(grad)
+
+    def _reverse_write(self, program: Any, entry: Entry) -> None:
+        target = entry.writes[0]
+        if target.grad is None or target.root._storage not in self._active:
+            return
+        for source in entry.reads:
+            if source.grad is not None:
+                into, out_of = source.grad._data, target.grad._data
+                program.add_call(lambda into=into, out_of=out_of: np.add(into, out_of, out=into))
+        self._clear(program, target)
+
+    def _content(self, need: Need, a: Array) -> np.ndarray[Any, Any]:
+        """The memory that holds what an argument held at a version, seen as the argument sees it."""
+        copy = self._copies.get(need)
+        return a._data if copy is None else _as_view(a, copy)
+
+    def _reverse_launch(self, program: Any, codes: dict[int, Any], entry: Entry) -> None:
+        plan = entry.plan
+        assert plan is not None and entry.seeds is not None
+        (binary,) = plan.variant.binaries([("adjoint", entry.seeds)], self._dense(entry))
+        total, head = launches.grid(entry.dim, plan.kernel)
+        block = bytearray(launches.block_of(plan, entry.args, head))
+        if entry.record is not None:
+            struct.pack_into("<q", block, 32, entry.record.pointer)
+        for i in plan.arrays:
+            self._point(block, plan, entry, i, program)
+        step = program.add_launch(binary.entry, bytes(block), total, binary.parallel)
+        codes[step] = binary.code
+        program.keep((entry, binary))
+
+    def _dense(self, entry: Entry) -> frozenset[int]:
+        """Arguments whose content and gradient both lie densely."""
+        assert entry.plan is not None
+        dense = set()
+        for i in entry.plan.arrays:
+            a = entry.args[i]
+            content = self._content(entry.needs[i], a) if i in entry.needs else a._data
+            grad = a.grad if i in entry.active else None
+            if content.flags.c_contiguous and (grad is None or grad._data.flags.c_contiguous):
+                dense.add(i)
+        return frozenset(dense)
+
+    def _point(self, block: bytearray, plan: Plan, entry: Entry, i: int, program: Any) -> None:
+        """Write the pointers and strides of argument `i` for the adjoint kernel."""
+        slot, a = plan.variant.layout.slots[i], entry.args[i]
+
+        def word(at: int, value: int) -> None:
+            struct.pack_into("<q", block, 8 * at, value)
+
+        content = self._content(entry.needs[i], a) if i in entry.needs else a._data
+        word(slot.role("value"), content.ctypes.data)
+        for axis in range(a.ndim):
+            word(slot.stride(axis), content.strides[axis])
+        if i in entry.active and a.grad is not None:
+            grad = a.grad._data
+            word(slot.role("grad"), grad.ctypes.data)
+            for axis in range(a.ndim):
+                word(slot.grad_stride(axis), grad.strides[axis])
+            program.keep(a.grad)
+        if i in entry.finals:
+            final = self._content(entry.finals[i], a)
+            if not final.flags.c_contiguous:
+                raise TapeError("an array of atomic minima or maxima must be contiguous")
+            word(slot.role("final"), final.ctypes.data)
+        program.keep(content)
+
+    def _reverse_in_python(self, entry: Entry) -> None:
+        assert entry.plan is not None and entry.seeds is not None
+        roles: dict[tuple[int, str], np.ndarray[Any, Any]] = {}
+        for i in entry.plan.arrays:
+            a = entry.args[i]
+            if i in entry.needs:
+                roles[i, "value"] = self._content(entry.needs[i], a)
+            if i in entry.finals:
+                roles[i, "final"] = self._content(entry.finals[i], a)
+            if i in entry.active and a.grad is not None:
+                roles[i, "grad"] = a.grad._data
+        launches.run_python(entry.plan, "adjoint", entry.seeds, entry.args, entry.dim, roles, entry.record)
+
+    # -- housekeeping
+    def zero(self) -> None:
+        """Clear the gradients of every array on the tape."""
+        for root in self._active.values():
+            if root._grad is not None:
+                root._grad._data[...] = 0
+
+    def memory(self) -> int:
+        """Bytes that the tape keeps for the reverse sweep: copies of overwritten arrays."""
+        return sum(c.nbytes for c in self._copies.values())
+
+
+def _as_view(a: Array, data: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """`data` is a copy of the root's memory: the part of it that the view `a` shows."""
+    if a._parent is None:
+        return data
+    parent, view = a._parent
+    return view(_as_view(parent, data))

@@ -1,0 +1,406 @@
+"""Types of the kernel language: pure descriptions of scalars, vectors, matrices, quaternions, structs and arrays.
+
+`REAL` is the polymorphic real: "the real type of this launch". `resolve` replaces it by float32 or float64.
+Every value type is a fixed list of scalar *leaves*; the intermediate representation knows nothing but leaves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from typing import Any
+
+import numpy as np
+
+
+class Type:
+    """Base of all types. Types compare by structure and may be used as dictionary keys."""
+
+    __slots__ = ()
+
+
+@dataclass(frozen=True, eq=False)
+class Scalar(Type):
+    """One machine number. `kind` is b(ool), i(nt), u(nsigned) or f(loat); REAL has no size yet. Compared by identity."""
+
+    name: str
+    kind: str
+    size: int
+
+    def __call__(self, value: Any = 0) -> Any:
+        """Outside a kernel: the NumPy scalar of this type."""
+        return self.numpy.type(value)
+
+    @property
+    def numpy(self) -> np.dtype[Any]:
+        """The NumPy dtype of one leaf."""
+        if self is REAL:
+            return np.dtype(np.float64)
+        return np.dtype({"bool": "bool", "int": "int32", "float": "float64"}.get(self.name, self.name))
+
+    @property
+    def is_float(self) -> bool:
+        return self.kind == "f"
+
+    @property
+    def is_int(self) -> bool:
+        return self.kind in "iu"
+
+    def __repr__(self) -> str:
+        return self.name
+
+    def __reduce__(self) -> str:
+        return _SCALAR_EXPORTS[self.name]
+
+
+BOOL = Scalar("bool", "b", 1)
+INT32 = Scalar("int32", "i", 4)
+INT64 = Scalar("int64", "i", 8)
+UINT32 = Scalar("uint32", "u", 4)
+FLOAT32 = Scalar("float32", "f", 4)
+FLOAT64 = Scalar("float64", "f", 8)
+REAL = Scalar("float", "f", 0)
+SCALARS = (BOOL, INT32, INT64, UINT32, FLOAT32, FLOAT64)
+_SCALAR_EXPORTS = {s.name: s.name.upper() for s in SCALARS} | {"float": "REAL"}
+
+
+class Composite(Type):
+    """A value made of several scalars, all of one scalar type, in a fixed order."""
+
+    scalar: Scalar
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The trailing NumPy dimensions of one element."""
+        raise AttributeError
+
+    @property
+    def count(self) -> int:
+        return int(np.prod(self.shape))
+
+    def with_scalar(self, scalar: Scalar) -> Composite:
+        """The same shape over another scalar type."""
+        raise AttributeError
+
+    def __call__(self, *values: Any) -> np.ndarray[Any, Any]:
+        """Outside a kernel: a NumPy array of this shape, zero without arguments."""
+        if not values:
+            return np.zeros(self.shape, self.scalar.numpy)
+        return np.array(values, dtype=self.scalar.numpy).reshape(self.shape)
+
+
+@dataclass(frozen=True)
+class Vec(Composite):
+    """Column vector of `n` scalars."""
+
+    n: int
+    scalar: Scalar = REAL
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return (self.n,)
+
+    def with_scalar(self, scalar: Scalar) -> Vec:
+        return Vec(self.n, scalar)
+
+    def __repr__(self) -> str:
+        base = {"float": "float", "int32": "int"}.get(self.scalar.name)
+        return f"{base}{self.n}" if base and self.n in (2, 3, 4) else f"vec({self.n}, {self.scalar})"
+
+
+@dataclass(frozen=True)
+class Mat(Composite):
+    """Matrix of r rows and c columns, row by row."""
+
+    r: int
+    c: int
+    scalar: Scalar = REAL
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return (self.r, self.c)
+
+    def with_scalar(self, scalar: Scalar) -> Mat:
+        return Mat(self.r, self.c, scalar)
+
+    def __repr__(self) -> str:
+        if self.scalar is REAL and self.r == self.c and self.r in (2, 3, 4):
+            return f"mat{self.r}{self.c}"
+        return f"mat({self.r}, {self.c}, {self.scalar})"
+
+
+@dataclass(frozen=True)
+class Quat(Composite):
+    """Quaternion (x, y, z, w)."""
+
+    scalar: Scalar = REAL
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return (4,)
+
+    def with_scalar(self, scalar: Scalar) -> Quat:
+        return Quat(scalar)
+
+    def __repr__(self) -> str:
+        return "quat" if self.scalar is REAL else f"quat[{self.scalar}]"
+
+
+@dataclass(frozen=True)
+class Transform(Composite):
+    """Rigid motion: position p, then rotation q."""
+
+    scalar: Scalar = REAL
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return (7,)
+
+    def with_scalar(self, scalar: Scalar) -> Transform:
+        return Transform(scalar)
+
+    def __repr__(self) -> str:
+        return "transform" if self.scalar is REAL else f"transform[{self.scalar}]"
+
+
+@dataclass(frozen=True)
+class Local(Type):
+    """Small array that lives in one thread: `kc.local(n, T)`."""
+
+    n: int
+    element: Type
+
+    def __repr__(self) -> str:
+        return f"local({self.n}, {self.element!r})"
+
+
+@dataclass(frozen=True)
+class Tuple(Type):
+    """Several values: what a function with several results returns."""
+
+    items: tuple[Type, ...]
+
+    def __repr__(self) -> str:
+        return f"({', '.join(map(repr, self.items))})"
+
+
+@dataclass(frozen=True, eq=False)
+class Struct(Type):
+    """Named fields, made by `@kc.struct`. Compared by identity of the declaration (`origin`) and the real type."""
+
+    name: str
+    fields: tuple[tuple[str, Type], ...]
+    origin: object = None
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Struct) and (self.name, self.fields) == (other.name, other.fields)
+
+    def __hash__(self) -> int:
+        return hash((self.name, self.fields))
+
+    def __call__(self, *values: Any, **named: Any) -> StructValue:
+        """Outside a kernel: a value with these fields; those that are not given are zero."""
+        return StructValue(self, values, named)
+
+    def __repr__(self) -> str:
+        return self.name
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        return tuple(name for name, _ in self.fields)
+
+
+class StructValue:
+    """A Python-side instance of a struct: plain attributes, passed to kernels by value."""
+
+    def __init__(self, struct: Struct, values: tuple[Any, ...], named: dict[str, Any]):
+        unknown = [n for n in named if n not in struct.names]
+        if unknown or len(values) > len(struct.fields):
+            raise TypeError(f"{struct.name} has the fields {', '.join(struct.names)}; got {unknown or values}")
+        self.struct = struct
+        given = dict(zip(struct.names, values, strict=False)) | named
+        for name, type in struct.fields:
+            setattr(self, name, given[name] if name in given else zero_value(type))
+
+    def __repr__(self) -> str:
+        return f"{self.struct.name}({', '.join(f'{n}={getattr(self, n)!r}' for n in self.struct.names)})"
+
+
+@dataclass(frozen=True)
+class ArrayType(Type):
+    """`kc.Array[T, ndim]`: a kernel parameter that refers to memory."""
+
+    element: Type
+    ndim: int = 1
+
+    def __repr__(self) -> str:
+        return f"Array[{self.element!r}, {self.ndim}]"
+
+
+class _ArrayFactory:
+    """`kc.Array[T]` and `kc.Array[T, ndim]`."""
+
+    def __getitem__(self, item: Any) -> ArrayType:
+        element, ndim = item if isinstance(item, tuple) else (item, 1)
+        if not isinstance(ndim, int) or not 1 <= ndim <= 4:
+            raise TypeError(f"kc.Array[T, ndim] has 1 to 4 dimensions, not {ndim!r}")
+        return ArrayType(as_type(element), ndim)
+
+
+def as_type(annotation: Any) -> Type:
+    """The type that an annotation means: Python's `float`, `int`, `bool`, a tuple of types, or one of ours."""
+    if isinstance(annotation, Type):
+        return annotation
+    if annotation in _PYTHON_TYPES:
+        return _PYTHON_TYPES[annotation]
+    if isinstance(annotation, tuple):
+        return Tuple(tuple(as_type(a) for a in annotation))
+    if getattr(annotation, "__origin__", None) is tuple:
+        return Tuple(tuple(as_type(a) for a in annotation.__args__))
+    if isinstance(annotation, np.dtype) or (isinstance(annotation, type) and issubclass(annotation, np.generic)):
+        name = np.dtype(annotation).name
+        for scalar in SCALARS:
+            if scalar.name == name:
+                return scalar
+    raise TypeError(f"{annotation!r} is no type of the kernel language")
+
+
+_PYTHON_TYPES: dict[Any, Scalar] = {float: REAL, int: INT32, bool: BOOL}
+
+
+@lru_cache(maxsize=None)
+def resolve(type: Type, real: Scalar) -> Type:
+    """`type` with the polymorphic real replaced by `real`."""
+    if type is REAL:
+        return real
+    if isinstance(type, Composite):
+        return type.with_scalar(real) if type.scalar is REAL else type
+    if isinstance(type, Local):
+        return Local(type.n, resolve(type.element, real))
+    if isinstance(type, Tuple):
+        return Tuple(tuple(resolve(t, real) for t in type.items))
+    if isinstance(type, Struct):
+        return Struct(type.name, tuple((n, resolve(t, real)) for n, t in type.fields), type.origin or type)
+    if isinstance(type, ArrayType):
+        return ArrayType(resolve(type.element, real), type.ndim)
+    return type
+
+
+_LETTERS = "xyzw"
+
+
+def leaf_items(type: Type, name: str = "") -> Iterator[tuple[str, Scalar]]:
+    """The scalar leaves of a value type in order, each with a readable name."""
+    if isinstance(type, Scalar):
+        yield name, type
+    elif isinstance(type, Mat):
+        for i in range(type.count):
+            yield f"{name}[{i // type.c},{i % type.c}]", type.scalar
+    elif isinstance(type, Transform):
+        for i in range(7):
+            yield f"{name}.{'p' if i < 3 else 'q'}.{_LETTERS[i if i < 3 else i - 3]}", type.scalar
+    elif isinstance(type, Composite):
+        for i in range(type.count):
+            yield f"{name}.{_LETTERS[i]}" if type.count <= 4 else f"{name}[{i}]", type.scalar
+    elif isinstance(type, Local):
+        for i in range(type.n):
+            yield from leaf_items(type.element, f"{name}[{i}]")
+    elif isinstance(type, Tuple):
+        for i, item in enumerate(type.items):
+            yield from leaf_items(item, f"{name}.{i}")
+    elif isinstance(type, Struct):
+        for field, item in type.fields:
+            yield from leaf_items(item, f"{name}.{field}")
+    else:
+        raise TypeError(f"{type!r} has no leaves")
+
+
+@lru_cache(maxsize=None)
+def leaves(type: Type) -> tuple[Scalar, ...]:
+    """The scalar types of the leaves of a value type."""
+    return tuple(scalar for _, scalar in leaf_items(type))
+
+
+@lru_cache(maxsize=None)
+def element_dtype(type: Type) -> tuple[np.dtype[Any], tuple[int, ...]]:
+    """How one array element lies in memory: base dtype and trailing dimensions (the real type must be resolved)."""
+    if isinstance(type, Scalar):
+        return type.numpy, ()
+    if isinstance(type, Composite):
+        return type.scalar.numpy, type.shape
+    if isinstance(type, Struct):
+        fields = [(n, *element_dtype(t)) for n, t in type.fields]
+        return np.dtype([(n, d, s) for n, d, s in fields], align=True), ()
+    raise TypeError(f"an array cannot hold {type!r}")
+
+
+@lru_cache(maxsize=None)
+def leaf_offsets(type: Type) -> tuple[int, ...]:
+    """Byte offset of each leaf inside one array element."""
+    if isinstance(type, Struct):
+        dtype, _ = element_dtype(type)
+        assert dtype.fields is not None
+        return tuple(dtype.fields[n][1] + o for n, t in type.fields for o in leaf_offsets(t))
+    size = leaves(type)[0].size
+    return tuple(size * i for i in range(len(leaves(type))))
+
+
+def element_size(type: Type) -> int:
+    """Bytes from one array element to the next in a contiguous array."""
+    dtype, shape = element_dtype(type)
+    return int(dtype.itemsize * np.prod(shape, dtype=np.int64))
+
+
+def zero_value(type: Type) -> Any:
+    """The Python-side zero of a value type."""
+    if isinstance(type, Scalar):
+        return type.numpy.type(0)
+    if isinstance(type, Composite):
+        return type()
+    if isinstance(type, Struct):
+        return type()
+    raise TypeError(f"{type!r} has no value outside a kernel")
+
+
+def struct(cls: type) -> Struct:
+    """Class decorator: annotated fields become a value type of the kernel language."""
+    import typing
+
+    fields = tuple((name, as_type(t)) for name, t in typing.get_type_hints(cls).items())
+    if not fields:
+        raise TypeError(f"@kc.struct {cls.__name__} has no annotated fields")
+    return Struct(cls.__name__, fields)
+
+
+def vec(n: int, scalar: Any = float) -> Vec:
+    """Vector type of n scalars."""
+    kind = as_type(scalar)
+    assert isinstance(kind, Scalar)
+    return Vec(n, kind)
+
+
+def mat(r: int, c: int, scalar: Any = float) -> Mat:
+    """Matrix type of r rows and c columns."""
+    kind = as_type(scalar)
+    assert isinstance(kind, Scalar)
+    return Mat(r, c, kind)
+
+
+def tensor(element: Any) -> ArrayType:
+    """The paper's spelling of `kc.Array[element]`."""
+    return ArrayType(as_type(element), 1)
+
+
+def local(n: int, element: Any = float) -> Any:
+    """Inside a kernel: a local array of n zeros of the given type."""
+    raise TypeError("kc.local(n, T) is for use inside kernels; use kc.zeros(n, dtype=T) outside")
+
+
+Array = _ArrayFactory()
+float2, float3, float4 = Vec(2), Vec(3), Vec(4)
+int2, int3, int4 = Vec(2, INT32), Vec(3, INT32), Vec(4, INT32)
+mat22, mat33, mat44 = Mat(2, 2), Mat(3, 3), Mat(4, 4)
+quat, transform = Quat(), Transform()
+spatial_vector, spatial_matrix = Vec(6), Mat(6, 6)
+int32, int64, uint32, float32, float64 = INT32, INT64, UINT32, FLOAT32, FLOAT64
