@@ -38,12 +38,12 @@ def write_demo_report(result: DemoResult, out: Path) -> Path:
 def draw_trajectory(result: DemoResult) -> Figure:
     """The cloth over time through one camera: where it was seen, and where the simulation has it, before and after."""
     figure = Figure(figsize=(12, 4.2), layout="constrained")
-    camera = Camera.look_at(eye=(1.7, 0.6, 8.0), target=(1.7, 0.6, 0.0), fov=40)
+    camera = Camera.look_at(eye=(1.6, 0.4, 6.0), target=(1.6, 0.4, 0.0), fov=40)
     for axes, positions, title in zip(
         figure.subplots(1, 2), (result.before, result.after), ("before: at rest", "after the descent")
     ):
-        _draw_cloth(axes, result, camera, result.seen, color="0.75", label="seen")
-        _draw_cloth(axes, result, camera, positions, color="tab:blue", label="simulated")
+        _draw_cloth(axes, result, camera, result.seen, color="tab:orange", width=1.6, label="seen")
+        _draw_cloth(axes, result, camera, positions, color="tab:blue", width=0.5, label="simulated")
         axes.set(title=title, xlim=(0, SIZE[1]), ylim=(SIZE[0], 0), aspect="equal", xticks=[], yticks=[])
         axes.legend(loc="lower right")
     return figure
@@ -60,18 +60,26 @@ def draw_loss(result: DemoResult) -> Figure:
 
 
 def _draw_cloth(
-    axes: Axes, result: DemoResult, camera: Camera, positions: NDArray[np.float64], *, color: str, label: str
+    axes: Axes,
+    result: DemoResult,
+    camera: Camera,
+    positions: NDArray[np.float64],
+    *,
+    color: str,
+    width: float,
+    label: str,
 ) -> None:
-    pairs = result.cloth.pairs
     for k in range(0, len(positions), 3):
         pixels, _ = camera.to_pixels(positions[k], SIZE)
-        lines = pixels[:, ::-1][pairs]
-        axes.add_collection(LineCollection(list(lines), colors=color, linewidths=0.4, label=label if k == 0 else None))
+        lines = list(pixels[:, ::-1][result.cloth.pairs])
+        axes.add_collection(
+            LineCollection(lines, colors=color, linewidths=width, alpha=0.6, label=label if k == 0 else None)
+        )
 
 
 def _png(figure: Figure) -> bytes:
     buffer = io.BytesIO()
-    figure.savefig(buffer, format="png", dpi=110)
+    figure.savefig(buffer, format="png", dpi=110, bbox_inches="tight")
     return buffer.getvalue()
 
 
