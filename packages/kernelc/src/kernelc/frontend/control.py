@@ -351,15 +351,18 @@ class Control(Statements):
             params = [Value(v.type, v.name or name.lstrip("$")) for v in inits[name]]
             block.params.extend(params)
             env[name] = rebuild(before[name], params)
+        fixed = [n for n in assigned if n not in carried and n in env and not isinstance(env[n], Maybe)]
+        assigned = [n for n in assigned if n not in fixed]
         for name in assigned:
-            if name not in carried and name in env and not isinstance(env[name], Maybe):
-                raise self.fail(Unsupported, f"{name!r} is {describe(env[name])}: it cannot be assigned in a loop", node)
             if name not in carried:
                 env.pop(name, None)
         # An iteration begins only if no exit was taken.
         env["$brk"], env["$cont"], env["$ret"] = FALSE, FALSE, FALSE
         stop = self.lower_iteration(block, env, iteration, counter)
         ended = self.frame.env
+        for name in fixed:
+            if ended.get(name) is not before[name]:
+                raise self.fail(Unsupported, f"{name!r} is {describe(before[name])}: it cannot change in a loop", node)
         block.yields = [v for n in carried for v in self.carried_leaves(n, ended, inits[n], node)]
         outs = {n: [Value(v.type, v.name) for v in inits[n]] for n in carried}
         after = dict(before)

@@ -63,8 +63,8 @@ def spatial_bottom(a):
 
 
 @kc.func
-def spatial_dot(a, b):
-    return kc.dot(a, b)
+def spatial_dot(a, f):
+    return kc.dot(a, f)
 
 
 @kc.func
