@@ -64,7 +64,9 @@ def demo(
             result = run_demo(iterations=iterations, on_iteration=show)
         except kc.KernelError as error:
             progress.stop()
-            console.print(f"[red]{escape(str(error))}[/]\nRun `nablasim doctor` to see what this machine lacks.")
+            advice = getattr(error, "advice", "")
+            console.print(f"[red]{escape(str(error))}[/]", escape(f"help: {advice}" if advice else ""), sep="\n")
+            console.print("`nablasim doctor` says what this machine lacks.")
             raise typer.Exit(MISSING) from error
         progress.update(task, total=len(result.fit.losses) - 1, description="writing the report")
         page = write_demo_report(result, out)
