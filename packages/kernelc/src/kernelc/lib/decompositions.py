@@ -71,13 +71,20 @@ def perpendicular(u):
 
 
 @kc.func
+def direction(v):
+    """normalize(v), also where the square of v is too small a number."""
+    size = kc.max(kc.abs(v.x), kc.max(kc.abs(v.y), kc.abs(v.z)))
+    return kc.normalize(v / (size if size > 0.0 else 1.0))
+
+
+@kc.func
 def basis(b0, b1, b2):
     """Orthonormal columns along b0, b1, b2, which are orthogonal, longest first, some of them zero or just noise."""
     u0 = kc.normalize(b0 if kc.dot(b0, b0) > 0.0 else kc.float3(1.0, 0.0, 0.0))
     once = b1 - u0 * kc.dot(u0, b1)
     twice = once - u0 * kc.dot(u0, once)
     # If the second pass still removes much, b1 was noise along u0, and any direction will do.
-    u1 = kc.normalize(twice)
+    u1 = direction(twice)
     other = perpendicular(u0)
     u1 = u1 if kc.dot(twice, twice) > 0.25 * kc.dot(once, once) else other
     u2 = kc.cross(u0, u1)
@@ -186,7 +193,7 @@ def _(m, adj_r, adj_s):
 @kc.func
 def polar2(m):
     """M + cof M is (s1 + s2) R where det M >= 0; where det M < 0, M - cof M is. Differentiated as it stands."""
-    sign = -1.0 if m[0, 0] * m[1, 1] - m[0, 1] * m[1, 0] < 0.0 else 1.0
+    sign = -1.0 if kc.determinant(m / largest(m)) < 0.0 else 1.0
     p = m[0, 0] + sign * m[1, 1]
     q = m[1, 0] - sign * m[0, 1]
     size = kc.hypot(p, q)

@@ -1,5 +1,7 @@
 """Vectors: products, lengths and angles, for any number of components; quaternions count as four."""
 
+import math
+
 import kernelc as kc
 
 
@@ -25,9 +27,10 @@ def length(v):
 
 @kc.func
 def normalize(v):
-    size = kc.length(v)
     # A quotient, not a product with 1 / size: its adjoint holds 1 / size once and does not overflow for short vectors.
-    return v / (size if size > 0.0 else 1.0)
+    # Zero over infinity is zero, and so are its derivatives.
+    size = kc.length(v)
+    return v / (size if size > 0.0 else math.inf)
 
 
 @kc.func
@@ -63,6 +66,15 @@ def reflect(v, n):
 @kc.func
 def angle_between(a, b):
     # Kahan's formula: exact for small angles and near pi, where acos(dot) loses half of the digits.
-    p = a * kc.length(b)
-    q = b * kc.length(a)
-    return 2.0 * kc.atan2(kc.length(p - q), kc.length(p + q))
+    size_a = kc.length(a)
+    size_b = kc.length(b)
+    p = a * size_b
+    q = b * size_a
+    size = size_a * size_b
+    return 2.0 * kc.atan2(above_rounding(kc.length(p - q), size), above_rounding(kc.length(p + q), size))
+
+
+@kc.func
+def above_rounding(x, scale):
+    """x, or 0 without a derivative where x is just the rounding of numbers like `scale`: parallel vectors end there."""
+    return x if scale + 0.0625 * x != scale else 0.0

@@ -13,11 +13,13 @@ from .arrays import (
     zeros,
     zeros_like,
 )
+from .derivatives import checkpoint, jvp
+from .explain import explain, inspect
 from .kernels import Kernel, kernel
 from .launches import launch
 from .tape import Tape
 
 __all__ = [
-    "Array", "Kernel", "Tape", "array", "empty", "empty_like", "from_dlpack", "from_torch", "full", "kernel", "launch",
-    "ones", "scalar", "zeros", "zeros_like",
+    "Array", "Kernel", "Tape", "array", "checkpoint", "empty", "empty_like", "explain", "from_dlpack", "from_torch", "full",
+    "inspect", "jvp", "kernel", "launch", "ones", "scalar", "zeros", "zeros_like",
 ]  # fmt: skip

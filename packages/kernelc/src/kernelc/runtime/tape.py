@@ -225,8 +225,9 @@ class Tape:
         """
         entry = Entry(f"operation {len(self.entries)}", backward=backward, reads=list(reads), writes=list(writes))
         self._touch([*reads, *writes])
-        if any(self._carries(a) for a in reads):
-            for a in writes:
+        carried = [a for a in reads if self._carries(a)]
+        if carried:
+            for a in [*carried, *writes]:
                 self._active.setdefault(a.root._storage, a.root)
                 a.root._carries = True
         for a in writes:

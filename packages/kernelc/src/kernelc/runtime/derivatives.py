@@ -1,0 +1,188 @@
+"""Derivatives beyond the tape: forward mode for one launch, and checkpointed rollouts."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from .. import _native
+from ..errors import TapeError, WrongShape
+from . import launches
+from .arrays import Array, _plain
+from .kernels import Kernel, check_device
+from .tape import Tape
+
+
+def jvp(
+    kernel: Kernel, dim: int | Sequence[int], inputs: Sequence[Any] = (), outputs: Sequence[Any] = (), *,
+    tangents: Mapping[Array, Any], device: str | None = None,
+) -> dict[Array, Array]:  # fmt: skip
+    """Forward mode: run a launch, and return the derivative of every array that it writes in the given direction.
+
+    `tangents` maps arguments to their directions; an output that was given a tangent starts from it.
+    """
+    given = [*inputs, *outputs]
+    plan, args = kernel.plan(list(given))
+    launches.check_dims(plan, dim)
+    launches.check_overlap(plan, args)
+    dots: dict[int, Array] = {}
+    for i in plan.arrays:
+        for a, direction in tangents.items():
+            if args[i]._storage is a._storage and a.real is not None:
+                dots[i] = _tangent(args[i], direction)
+    if not dots:
+        raise TapeError("none of the tangents belongs to an argument of the launch")
+    seeds = frozenset(dots)
+    from ..adjoint import analyse
+
+    active = analyse(plan.variant.kernel, seeds).arrays
+    for i in active:
+        dots.setdefault(i, _tangent(args[i], np.zeros(args[i]._data.shape)))
+    shape = launches._shape(dim)
+    if check_device(device) == "python":
+        roles = {(i, "tangent"): dots[i]._data for i in active}
+        launches.run_python(plan, "tangent", seeds, args, shape, roles)
+    else:
+        _run_tangent(plan, args, shape, seeds, {i: dots[i] for i in active})
+    launches.bump(plan, args)
+    return {given[i] if isinstance(given[i], Array) else args[i]: dots.get(i) or _tangent(args[i], np.zeros(args[i]._data.shape))
+            for i in plan.variant.written if args[i].real is not None}  # fmt: skip
+
+
+def _tangent(a: Array, direction: Any) -> Array:
+    data = np.asarray(_plain(direction), a._data.dtype)
+    if data.size != a._data.size:
+        raise WrongShape(f"the tangent of an array of shape {a._data.shape} has shape {data.shape}")
+    return Array(np.array(data.reshape(a._data.shape), order="C"), a.element)
+
+
+def _run_tangent(plan: Any, args: list[Any], dim: tuple[int, ...], seeds: frozenset[int], dots: dict[int, Array]) -> None:
+    launches.apply_settings()
+    (binary,) = plan.variant.binaries([("tangent", seeds)], plan.contiguous)
+    total, head = launches.grid(dim, plan.kernel)
+    block = bytearray(launches.block_of(plan, args, head))
+    for i, dot in dots.items():
+        struct.pack_into("<q", block, 8 * plan.variant.layout.slots[i].role("tangent"), dot._data.ctypes.data)
+    failure = _native.launch(binary.entry, bytes(block), total, binary.parallel)
+    launches.report(binary.code, failure, plan.kernel.name)
+
+
+def checkpoint(step: Callable[[int], Any], state: Sequence[Array], steps: int, every: int | None = None) -> None:
+    """Run `step(k)` for k = 0 … steps-1 on the current tape, keeping the state only `every` steps (default: √steps).
+
+    `state` are the arrays that go from one step to the next; `step` reads and updates them in place by launches,
+    and may read other arrays, whose gradients are accumulated. The reverse sweep restores a kept state, records the
+    steps from there, and goes back through them: memory for √steps states and √steps recorded steps.
+    """
+    if steps < 0:
+        raise ValueError(f"steps must not be negative, not {steps}")
+    outer = launches._recording[-1] if launches._recording else None
+    if outer is None:
+        for k in range(steps):
+            step(k)
+        return
+    _Checkpointed(step, list(state), steps, every or max(1, round(steps**0.5)), outer).record()
+
+
+class _Checkpointed:
+    """One checkpointed rollout as an operation of the outer tape."""
+
+    def __init__(self, step: Callable[[int], Any], state: list[Array], steps: int, every: int, outer: Tape):
+        self.step, self.state, self.steps, self.every, self.outer = step, state, steps, every, outer
+        self.kept: list[list[np.ndarray[Any, Any]]] = []
+        self.final: list[np.ndarray[Any, Any]] = []
+        self.others: list[Array] = []
+
+    def record(self) -> None:
+        outer = self.outer
+        self.forward()
+        self.others = self.find_inputs()
+        outer._touch([*self.state, *self.others])
+        outer.record(self.backward, reads=[*self.state, *self.others], writes=self.state, forward=self.forward)
+
+    def paused(self) -> Any:
+        """The outer tape does not see the launches of the steps."""
+        return _Paused()
+
+    def forward(self) -> None:
+        self.kept = []
+        with self.paused():
+            for k in range(self.steps):
+                if k % self.every == 0:
+                    self.kept.append([a._data.copy() for a in self.state])
+                self.step(k)
+        self.final = [a._data.copy() for a in self.state]
+
+    def find_inputs(self) -> list[Array]:
+        """Arrays besides the state that carry gradients into the steps: seen by recording one step."""
+        saved = [a._data.copy() for a in self.state]
+        flags = [a.requires_grad for a in self.state]
+        with self.paused():
+            self.restore(self.kept[0]) if self.kept else None
+            for a in self.state:
+                a.requires_grad = True
+            with Tape() as tape:
+                for a in self.outer._active.values():
+                    tape._active.setdefault(a._storage, a)
+                if self.steps:
+                    self.step(0)
+        for a, flag in zip(self.state, flags, strict=True):
+            a.requires_grad = flag
+        self.restore(saved)
+        mine = {a._storage for a in self.state}
+        roots = [r for s, r in tape._active.items() if s not in mine and self.outer._carries(r)]
+        return [r for r in roots if r._storage in tape._versions]
+
+    def restore(self, contents: list[np.ndarray[Any, Any]]) -> None:
+        for a, data in zip(self.state, contents, strict=True):
+            a._data[...] = data
+
+    def backward(self) -> None:
+        versions = [(s, s.version) for s in self.outer._versions]
+        with self.paused():
+            for n in range(len(self.kept) - 1, -1, -1):
+                self.segment(n)
+        self.restore(self.final)
+        for storage, version in versions:
+            storage.version = version
+
+    def segment(self, n: int) -> None:
+        """Record one stretch of steps again, and go back through it."""
+        self.restore(self.kept[n])
+        with Tape() as tape:
+            for a in [*self.state, *self.others]:
+                tape._active.setdefault(a.root._storage, a.root)
+                a.root._carries = True
+            for k in range(n * self.every, min(self.steps, (n + 1) * self.every)):
+                self.step(k)
+        seeds = {a: np.array(a.grad._data) for a in self.state if a.grad is not None}
+        before = {a: np.array(a.grad._data) for a in self.others if a.grad is not None and not a.requires_grad}
+        flags = [(a, a.requires_grad) for a in self.state]
+        for a in self.state:
+            a.requires_grad = False
+        tape._versions.update({a._storage: a._storage.version for a in self.state})
+        tape.backward(grads=seeds)
+        for a, flag in flags:
+            a.requires_grad = flag
+        for a, gradient in before.items():
+            assert a.grad is not None
+            a.grad._data[...] += gradient
+
+
+class _Paused:
+    """While it is open, no tape records."""
+
+    def __enter__(self) -> None:
+        from . import arrays
+
+        self.saved = (launches._recording[:], arrays._writes[:])
+        launches._recording.clear()
+        arrays._writes.clear()
+
+    def __exit__(self, *error: object) -> None:
+        from . import arrays
+
+        launches._recording[:], arrays._writes[:] = self.saved

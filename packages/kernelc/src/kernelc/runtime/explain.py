@@ -1,0 +1,110 @@
+"""What the compiler did: `kc.inspect` shows a kernel as text, `kc.explain` says what its gradient costs and where it ends."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from .. import types as t
+from ..codegen import HEADER, is_parallel
+from ..errors import Span
+from ..ir import Const, kernel_text
+from .compile import Variant
+from .kernels import Kernel
+
+
+def inspect(kernel: Kernel, what: str = "ir", *, real: t.Scalar = t.FLOAT32) -> str:
+    """The kernel as text: "ir", "adjoint" (its reverse, as IR), "tangent", "cpp" (both kernels) or "cuda"."""
+    variant, seeds = kernel.variant(real), real_arrays(kernel)
+    if what == "ir":
+        return kernel_text(variant.kernel)
+    if what in ("adjoint", "tangent"):
+        return kernel_text(variant.ir_of(what, seeds))
+    if what == "cpp":
+        dense = frozenset(i for i, k in enumerate(kernel.params.values()) if isinstance(k, t.ArrayType))
+        parts = [variant.code(which, seeds, dense).text for which in ("forward", "adjoint")]
+        return HEADER + "\n".join(parts)
+    if what == "cuda":
+        from ..errors import NoCuda
+
+        raise NoCuda("CUDA emission is not part of this version", advice='use kc.inspect(kernel, "cpp")')
+    raise ValueError(f'kc.inspect shows "ir", "adjoint", "tangent", "cpp" or "cuda", not {what!r}')
+
+
+def real_arrays(kernel: Kernel) -> frozenset[int]:
+    """Positions of array parameters that can carry a gradient."""
+    return frozenset(
+        i
+        for i, k in enumerate(kernel.params.values())
+        if isinstance(k, t.ArrayType) and any(s.is_float for s in t.leaves(k.element))
+    )
+
+
+@dataclass(frozen=True)
+class Taped:
+    """A value that the reverse sweep keeps once per iteration of a loop."""
+
+    variable: str
+    bytes: int
+    span: Span | None
+
+
+@dataclass(frozen=True)
+class Cut:
+    """A place where a gradient ends."""
+
+    operation: str
+    span: Span | None
+    acknowledged: bool
+
+
+@dataclass
+class Explanation:
+    """What `kc.explain` found. Printing it gives the readable report."""
+
+    kernel: str
+    taped: list[Taped] = field(default_factory=list)
+    cuts: list[Cut] = field(default_factory=list)
+    copied: list[str] = field(default_factory=list)
+    reads: list[str] = field(default_factory=list)
+    writes: list[str] = field(default_factory=list)
+    parallel: bool = True
+    parallel_adjoint: bool = True
+
+    def __str__(self) -> str:
+        lines = [f"kernel {self.kernel}: reads {', '.join(self.reads) or 'nothing'}; writes {', '.join(self.writes) or 'nothing'}"]
+        lines.append(f"  forward runs {_how(self.parallel)}, adjoint {_how(self.parallel_adjoint)}")
+        if not self.taped:
+            lines.append("  taped: nothing")
+        for item in self.taped:
+            lines.append(f"  taped: {item.variable}, {item.bytes} bytes per thread and iteration of the loop at {item.span}")
+        for name in self.copied:
+            lines.append(f"  copied before a launch that is recorded: {name} (read and overwritten)")
+        for cut in self.cuts:
+            word = "gradient stopped by kc.stop_grad" if cut.acknowledged else f"{cut.operation} is not differentiable: zero gradient"
+            lines.append(f"  {word} at {cut.span}")
+        return "\n".join(lines)
+
+
+def _how(parallel: bool) -> str:
+    return "in parallel" if parallel else "in thread order (sums over shared elements)"
+
+
+def explain(kernel: Kernel, *, real: t.Scalar = t.FLOAT32) -> Explanation:
+    """What is taped (variable, bytes per thread), what is not differentiable and where, what runs in parallel."""
+    variant: Variant = kernel.variant(real)
+    adjoint = variant.adjoint(real_arrays(kernel))
+    names = list(kernel.params)
+    found = Explanation(kernel.name)
+    found.reads, found.writes = [names[i] for i in variant.read], [names[i] for i in variant.written]
+    found.parallel, found.parallel_adjoint = is_parallel(variant.kernel), is_parallel(adjoint.kernel)
+    for tape, values in adjoint.tapes.items():
+        for v in values:
+            if not isinstance(v, Const):
+                found.taped.append(Taped(v.name or "a value", v.type.size, tape.span))
+    for span, operation in adjoint.activity.cuts:
+        found.cuts.append(Cut(operation, span, operation == "stop_grad"))
+    from ..ir import Load
+
+    needed = {s.array.position for s in adjoint.kernel.body.walk() if isinstance(s, Load) and s.array.role == "value"}
+    found.copied = [names[i] for i in sorted(needed & set(variant.written))]
+    return found
