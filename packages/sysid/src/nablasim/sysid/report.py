@@ -20,6 +20,8 @@ from numpy.typing import NDArray
 from nablasim.render import Camera
 from nablasim.sysid.demo import NAMES, UNITS, DemoResult
 
+DISTRIBUTIONS = ("kernelc", "nablasim-physics", "nablasim-render", "nablasim-sysid", "numpy")
+
 SIZE = (480, 720)
 """Height and width, in pixels, of the picture that the camera takes."""
 
@@ -92,7 +94,7 @@ def _render(result: DemoResult, trajectory: bytes, loss: bytes) -> str:
         result=result,
         rows=[(*row, abs(row[4] - row[2])) for row in rows],
         pictures={name: base64.b64encode(data).decode() for name, data in (("trajectory", trajectory), ("loss", loss))},
-        versions={name: version(name) for name in ("kernelc", "nablasim-physics", "nablasim-sysid", "numpy")},
+        versions={name: version(name) for name in DISTRIBUTIONS},
         python=f"{platform.python_implementation()} {platform.python_version()} on {platform.platform()}",
         command=" ".join([Path(sys.argv[0]).name, *sys.argv[1:]]),
         written=datetime.now(timezone.utc).strftime("%Y-%m-%d %H:%M UTC"),
