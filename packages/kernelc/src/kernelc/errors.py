@@ -71,112 +71,190 @@ class SourceError(KernelError, SyntaxError):
 
 # 1xx: the program is refused when it is compiled.
 class UnknownName(SourceError):
+    """A name, an attribute or a component that does not exist."""
+
     code = "KC101"
     hint = "define it before this line, pass it as an argument, or make it a module constant"
 
 
 class MaybeUnassigned(SourceError):
+    """A name is read that has no value on some path: it is set on one branch, or inside a loop, only."""
+
     code = "KC102"
     hint = "give it a value on every path, for instance before the branch or the loop"
 
 
 class TypeChange(SourceError):
+    """A name, or the result of a function, would change its type."""
+
     code = "KC103"
     hint = "a name keeps one type: use another name, or convert with float(...) or int(...)"
 
 
 class MixedPrecision(SourceError):
+    """A float32 and a float64 meet in one expression."""
+
     code = "KC104"
     hint = "convert one side with kc.float32(...) or kc.float64(...)"
 
 
 class Unsupported(SourceError):
+    """Python that is not part of the kernel language.
+
+    Each construct has its own advice; the page about the language lists them all.
+    """
+
     code = "KC105"
 
 
 class Recursion(SourceError):
+    """A function calls itself, directly or through others. The message shows the cycle."""
+
     code = "KC106"
     hint = "kernels have no call stack: write the recursion as a loop"
 
 
 class NoOverload(SourceError):
+    """An operator or a function does not take arguments of these types.
+
+    Compare the types in the message with the candidates that it lists.
+    """
+
     code = "KC107"
 
 
 class MissingAnnotation(SourceError):
+    """A parameter of a kernel has no type, or one that the language does not know."""
+
     code = "KC108"
     hint = "annotate every parameter of a kernel, for example `x: kc.Array[float]` or `n: int`"
 
 
 class WrongIndexCount(SourceError):
+    """An array or a value is indexed by too few or too many indices, or by a literal out of range.
+
+    Index every dimension: a[i, j]. Arrays are not counted from the end.
+    """
+
     code = "KC109"
 
 
 class MissingReturn(SourceError):
+    """A function returns a value on some paths and not on others."""
+
     code = "KC110"
     hint = "every path through the function must return a value"
 
 
 class TypeMismatch(SourceError):
+    """A value of one type stands where another is needed.
+
+    Convert it: float(...), int(...), or build the type that the message names.
+    """
+
     code = "KC111"
 
 
 class NotDifferentiable(SourceError):
+    """A gradient would go through something that has none."""
+
     code = "KC112"
     hint = "acknowledge the cut with kc.stop_grad(...), or give the function its own rule with @f.adjoint"
 
 
 class NoSource(SourceError):
+    """The source of a kernel, or of a function that it calls, cannot be read."""
+
     code = "KC113"
     hint = "define the kernel in a file or a notebook cell, so that its source can be read"
 
 
 # 2xx: a launch does not fit its kernel.
 class LaunchError(KernelError):
+    """A launch does not fit its kernel. Base of the codes 201 to 209."""
+
     code = "KC200"
 
 
 class WrongArity(LaunchError):
+    """The launch has too few or too many arguments.
+
+    inputs and outputs together are the parameters of the kernel, in order.
+    """
+
     code = "KC201"
 
 
 class WrongDtype(LaunchError):
+    """An argument has another element type than the kernel declares.
+
+    Make the array with dtype=..., or pass an array of reals whose last dimensions are those of the type.
+    """
+
     code = "KC202"
 
 
 class WrongRank(LaunchError):
+    """An array has another number of dimensions than the kernel declares.
+
+    Reshape the array, or declare kc.Array[T, ndim].
+    """
+
     code = "KC203"
 
 
 class WrongDevice(LaunchError):
+    """A device that does not exist, or a tensor that lies on another one.
+
+    Use device="cpu" or "python"; move tensors with .cpu().
+    """
+
     code = "KC204"
 
 
 class Overlap(LaunchError):
+    """An array that the launch writes shares memory with another argument."""
+
     code = "KC205"
     hint = "pass a copy of one of them, or write to an array of its own"
 
 
 class ReadOnly(LaunchError):
+    """An array that the launch writes has memory that cannot be written."""
+
     code = "KC206"
     hint = "pass a writable copy: kc.array(data.copy())"
 
 
 class WrongDim(LaunchError):
+    """dim is no grid, or has another number of axes than kc.tid() unpacks.
+
+    Launch with dim=n for `i = kc.tid()`, with dim=(n, m) for `i, j = kc.tid()`.
+    """
+
     code = "KC207"
 
 
 class MixedLaunch(LaunchError):
+    """Arrays of both precisions stand for the polymorphic real of one launch. The message names two of them."""
+
     code = "KC208"
     hint = "make all real arrays of a launch float32, or all float64 (real=kc.float64 at creation)"
 
 
 class WrongShape(LaunchError):
+    """The shape of data, of a seed or of a tangent does not fit.
+
+    Compare the two shapes in the message.
+    """
+
     code = "KC209"
 
 
 # 3xx: a kernel failed while it ran.
 class RunError(SourceError):
+    """A kernel failed while it ran. Base of the codes 301 to 309; has `kernel` and `thread`."""
+
     code = "KC300"
 
     def __init__(self, message: str, span: Span | None = None, *, advice: str = "", kernel: str = "", thread: int = -1):
@@ -185,72 +263,134 @@ class RunError(SourceError):
 
 
 class AssertFailed(RunError):
+    """An `assert` of the kernel does not hold.
+
+    The lowest thread that failed is reported; print(...) in the kernel shows its values.
+    """
+
     code = "KC301"
 
 
 class OutOfBounds(RunError):
+    """An index is outside of its array. Found in debug mode and on device="python" only.
+
+    The message has the index and the size; a run-time index below zero is out of bounds, too.
+    """
+
     code = "KC302"
 
 
 class NotANumber(RunError):
+    """An operation made a NaN out of numbers, or a NaN is stored. Found in debug mode only.
+
+    Look at the arguments of the operation that the line names.
+    """
+
     code = "KC303"
 
 
 class DivisionByZero(RunError):
+    """A divisor is zero. Found in debug mode only.
+
+    Guard the division: `a / b if b != 0.0 else 0.0`.
+    """
+
     code = "KC304"
 
 
 class Uninitialised(RunError):
+    """An element of kc.empty(...) is read before it was written. Found in debug mode only.
+
+    Write it first, or make the array with kc.zeros(...).
+    """
+
     code = "KC305"
 
 
 class StoreRace(RunError):
+    """Two threads touch one element, and at least one of them by a plain store. Found in debug mode only."""
+
     code = "KC306"
     hint = "use kc.atomic_add, or let each thread write elements of its own"
 
 
 class TapeFull(RunError):
+    """The loop tape or the undo log of one worker would take more than kc.config.tape_limit bytes."""
+
     code = "KC307"
     hint = 'raise kc.config.tape_limit, or use @kc.kernel(loop_tape="sqrt")'
 
 
 class SingularDerivative(RunError):
+    """A derivative is needed where it does not exist, and kc.config.singular is "raise"."""
+
     code = "KC308"
     hint = 'kc.config.singular = "zero" takes the documented subgradient there'
 
 
 class ZeroStep(RunError):
+    """range() got a step of zero at run time.
+
+    A step is not zero; test it before the loop.
+    """
+
     code = "KC309"
 
 
 # 4xx: the reverse sweep cannot be right, so it does not run.
 class TapeError(KernelError):
+    """The tape cannot do what it is asked. Base of the codes 401 to 404.
+
+    The message says what, for instance to leave the `with` block first.
+    """
+
     code = "KC400"
 
 
 class Overwritten(TapeError):
+    """What the reverse sweep needs was overwritten.
+
+    Call tape.replay() after changing arrays from Python; write with .assign() while the tape records.
+    """
+
     code = "KC401"
 
 
 class CutGradient(TapeError):
+    """No array that requires a gradient leads to the loss.
+
+    Mark the leaves with requires_grad=True; kc.explain(kernel) shows where gradients end.
+    """
+
     code = "KC402"
 
 
 class NonScalarLoss(TapeError):
+    """backward(loss) got an array of more than one element."""
+
     code = "KC403"
     hint = "seed it yourself: tape.backward(grads={array: weights})"
 
 
 class NotRecorded(TapeError):
+    """The loss was not written by a launch that the tape recorded.
+
+    Launch inside `with kc.Tape() as tape:`.
+    """
+
     code = "KC404"
 
 
 # 5xx: the machine.
 class ToolchainError(KernelError):
+    """The machine cannot build or load a kernel. Base of the codes 501 to 504."""
+
     code = "KC500"
 
 
 class NoCompiler(ToolchainError):
+    """No C++17 compiler was found, or the one found does not work."""
+
     code = "KC501"
     hint = "install a C++17 compiler (Debian: apt-get install g++; conda: conda install gxx), or set CXX to one"
 
@@ -275,11 +415,18 @@ class CompilerFailed(SourceError, ToolchainError):
 
 
 class CacheNotWritable(ToolchainError):
+    """The folder of compiled kernels cannot be written, is full, or belongs to someone else."""
+
     code = "KC503"
     hint = "set KERNELC_CACHE_DIR to a folder of your own that can be written"
 
 
 class NoCuda(ToolchainError):
+    """CUDA is asked for and not available.
+
+    Launch on the CPU: device="cpu".
+    """
+
     code = "KC504"
 
 
