@@ -1,10 +1,10 @@
 """Settings of Sphinx: `make docs` writes out/docs/index.html."""
 
-from importlib.metadata import version
+import importlib.metadata
 
 project = "nablasim"
 copyright = "the nablasim authors"
-release = version("kernelc")
+release = importlib.metadata.version("kernelc")
 
 extensions = ["myst_parser", "sphinx.ext.mathjax"]
 myst_enable_extensions = ["colon_fence", "deflist", "dollarmath"]
