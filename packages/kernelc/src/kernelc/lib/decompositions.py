@@ -4,9 +4,11 @@ The number of sweeps is fixed: all lanes do the same work, and the count is enou
 (one-sided Jacobi, Hestenes 1958) find small singular values to their own relative precision, which the eigenvalues
 of MᵀM cannot. Matrices are scaled to entries of at most 1 first, so that nothing overflows.
 
-The adjoints are written by hand: a rotation that has converged says nothing about how it would turn. In them
-1 / (difference of two values) appears; a difference that is lost in rounding counts as zero and its reciprocal as
-zero too. What does not depend on the choice of basis within equal values (s alone, U Vᵀ) keeps its exact gradient.
+The adjoints are written by hand: a rotation that has converged says nothing about how it would turn. They divide by
+differences (and sums) of values; where such a number is lost in rounding, its reciprocal counts as zero. So gradients
+are finite, and at equal values exact for what does not depend on the basis there: the sum of s, U Vᵀ, everything that
+polar2 and polar3 return. What treats equal values differently once they differ, such as U f(s) Vᵀ, has no gradient in
+these results alone at exactly equal values: the part that would separate them is left out.
 """
 
 import kernelc as kc
