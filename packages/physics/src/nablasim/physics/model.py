@@ -10,26 +10,26 @@ import dataclasses
 from dataclasses import dataclass
 from typing import Any
 
-import kernelc as kc
+from nablasim.physics.state import Array
 
 
 @dataclass(frozen=True, eq=False)
 class SpringModel:
     """n particles and m damped springs, in SI units."""
 
-    mass: kc.Array
+    mass: Array
     """(n) kg."""
-    free: kc.Array
+    free: Array
     """(n) 1 where the particle moves, 0 where it is held in place."""
-    pairs: kc.Array
+    pairs: Array
     """(m, 2) the two particles of each spring."""
-    rest: kc.Array
+    rest: Array
     """(m) m."""
-    ke: kc.Array
+    ke: Array
     """(m) stiffness, N/m."""
-    kd: kc.Array
+    kd: Array
     """(m) damping, N s/m."""
-    gravity: kc.Array
+    gravity: Array
     """(1) of float3, m/s²."""
 
     def replace(self, **arrays: Any) -> SpringModel:

@@ -11,7 +11,7 @@ import numpy as np
 import kernelc as kc
 from nablasim.physics.kernels.particles import integrate_particles, rigid_velocities, spring_forces
 from nablasim.physics.model import SpringModel
-from nablasim.physics.state import State
+from nablasim.physics.state import Array, State
 
 
 def rollout_springs(model: SpringModel, state: State, *, dt: float, steps: int) -> list[State]:
@@ -36,7 +36,7 @@ def step_springs(model: SpringModel, state: State, *, dt: float) -> State:
     return after
 
 
-def sum_spring_forces(model: SpringModel, state: State) -> kc.Array:
+def sum_spring_forces(model: SpringModel, state: State) -> Array:
     """The force (N) of all springs on each particle; without gravity, which is an acceleration."""
     f = kc.zeros_like(state.x)
     f.zero_()  # On the tape: a replay has to start from zero again, the launch below only adds.
@@ -49,7 +49,7 @@ def sum_spring_forces(model: SpringModel, state: State) -> kc.Array:
     return f
 
 
-def move_rigidly(x: kc.Array, *, centre: kc.Array, vel: kc.Array, spin: kc.Array) -> State:
+def move_rigidly(x: Array, *, centre: Array, vel: Array, spin: Array) -> State:
     """The state of particles at x that move together: velocity `vel` (m/s) at `centre`, turning with `spin` (rad/s).
 
     The three are arrays of one float3, each of which may require a gradient.

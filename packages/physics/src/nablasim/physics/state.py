@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
-import kernelc as kc
+Array = Any
+"""An array of kernelc, as `kc.array` and `kc.zeros` make it."""
 
 
 @dataclass(frozen=True, eq=False)
 class State:
     """Positions (m) and velocities (m/s) of the particles at one time: two arrays of n float3."""
 
-    x: kc.Array
-    v: kc.Array
+    x: Array
+    v: Array

@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -98,7 +99,7 @@ class Throw:
         loss = self.run(values)
         self.tape.zero()
         self.tape.backward(self._loss)
-        return loss, np.concatenate([self._vel.grad.numpy().ravel(), self._spin.grad.numpy().ravel()])
+        return loss, np.concatenate([_gradient(self._vel), _gradient(self._spin)])
 
     def positions(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
         """Every particle at time zero and at the frames: (1 + frames, particles, 3)."""
@@ -160,6 +161,10 @@ def run_demo(
         differences=_differences(throw.run, start),
         seconds=seconds,
     )
+
+
+def _gradient(array: Any) -> NDArray[np.float64]:
+    return np.ravel(array.grad.numpy())
 
 
 def _differences(run: Callable[[NDArray[np.float64]], float], at: NDArray[np.float64]) -> NDArray[np.float64]:
