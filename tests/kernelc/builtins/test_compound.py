@@ -280,6 +280,18 @@ def test_adjoint_is_that_of_differences(kernels, case):
                 assert abs(gradients[k][index] - slope(k, index).sum()) < 1e-7
 
 
+@pytest.mark.parametrize("case", SMOOTH, ids=lambda case: case.name)
+def test_adjoint_is_the_same_in_single_precision(kernels, case):
+    single = _arguments(case, np.float32)
+    double = _packed(case, [tuple(_plain(v) for v in values) for values in single.values], np.float64)
+    weights = np.random.default_rng(3).standard_normal((THREADS, single.leaves))
+    pair = [a.run(kernels, a.shared, a.columns(False), weights)[1] for a in (single, double)]
+    for got, want in zip(*pair):
+        if want is not None:
+            scale = np.maximum(1.0, np.abs(want).max(axis=-1, keepdims=True))
+            np.testing.assert_array_less(np.abs(got - want) / scale, 2e-4)
+
+
 @pytest.mark.parametrize("real", [np.float64, np.float32], ids=["f64", "f32"])
 @pytest.mark.parametrize(("case", "values"), SINGULAR, ids=lambda item: getattr(item, "name", ""))
 def test_singular_points_are_finite(kernels, case, values, real):

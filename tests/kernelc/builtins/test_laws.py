@@ -157,6 +157,49 @@ def test_quaternions_of_matrices_in_all_four_branches(real):
     assert close.max() < 8 * np.finfo(real).eps
 
 
+@kc.kernel
+def slerps(a: kc.Array[kc.quat], b: kc.Array[kc.quat], t: kc.Array[float], out: kc.Array[float, 2]):
+    i = kc.tid()
+    q = kc.quat_slerp(a[i], b[i], t[i])
+    for k in range(4):
+        out[i, k] = q[k]
+
+
+@kc.kernel
+def integrals(q: kc.Array[kc.quat], w: kc.Array[kc.float3], dt: kc.Array[float], out: kc.Array[float, 2]):
+    i = kc.tid()
+    r = kc.quat_integrate(q[i], w[i], dt[i])
+    for k in range(4):
+        out[i, k] = r[k]
+
+
+REST = np.array([[0.1, -0.3, 0.2, 0.9]]) / np.sqrt(0.95)
+
+
+@pytest.mark.parametrize(
+    ("kernel", "second"),
+    [
+        (slerps, REST),
+        (slerps, -REST),
+        (slerps, REST + 1e-5),
+        (integrals, np.zeros((1, 3))),
+        (integrals, np.full((1, 3), 0.2)),
+    ],
+    ids=["equal", "opposite", "near", "at rest", "slow"],
+)
+def test_quaternion_paths_are_smooth_at_rest(kernel, second):
+    inputs, weights = [REST, second, np.array([0.3])], np.array([[1.0, 2, 3, 4]])
+    _, gradients = launch(kernel, inputs, 4, weights)
+    for k, array in enumerate(inputs):
+        for index in np.ndindex(array.shape):
+            ends = []
+            for step in (1e-6, -1e-6):
+                moved = [x.copy() for x in inputs]
+                moved[k][index] += step
+                ends.append((launch(kernel, moved, 4) * weights).sum())
+            assert abs(gradients[k][index] - (ends[0] - ends[1]) / 2e-6) < 1e-8
+
+
 # -- degenerate shapes
 @kc.kernel
 def to_triangles(p: kc.Array[kc.float3], a: kc.Array[kc.float3], b: kc.Array[kc.float3], c: kc.Array[kc.float3],
