@@ -95,7 +95,7 @@ class Cloner:
         body = self.block(stmt.body, inner)
         body.params = params
         stop = inner.get(stmt.stop, stmt.stop) if stmt.stop is not None else None
-        b.emit(ir.Loop(fresh(stmt.outs, m), trips, inits, body, stop, stmt.span))
+        b.emit(ir.Loop(fresh(stmt.outs, m), trips, inits, body, stop, stmt.span, stmt.down))
 
 
 def inline(b: ir.Builder, block: ir.Block, args: Sequence[ir.Value]) -> list[ir.Value]:

@@ -152,4 +152,4 @@ class _Pusher(Cloner):
         for i in moving:
             self.dot[stmt.outs[i]] = ir.Value(stmt.outs[i].type, f"dot_{stmt.outs[i].name}")
             outs.append(self.dot[stmt.outs[i]])
-        b.emit(ir.Loop(outs, trips, inits, body, stop, stmt.span))
+        b.emit(ir.Loop(outs, trips, inits, body, stop, stmt.span, stmt.down))

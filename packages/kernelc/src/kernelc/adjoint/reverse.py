@@ -176,10 +176,8 @@ class _Reverser:
             return
         assert memory.tape is not None and memory.count is not None
         body = ir.Builder(ir.Block(), stmt.span)
-        back = ir.Value(stmt.body.params[0].type, "back")
         inner = dict(m)
-        last = body.op("sub", memory.count, ir.const(back.type, 1))
-        inner[stmt.body.params[0]] = body.op("sub", last, back)
+        (k,) = fresh(stmt.body.params[:1], inner)
         self.pop(body, stmt, memory.tape, inner)
         incoming = {i: ir.Value(params[i].type, f"adj_{params[i].name}") for i in moving}
         seeds: Adjoints = {}
@@ -194,13 +192,13 @@ class _Reverser:
             *(g if g is not None else ir.const(params[i].type, 0) for i, g in zip(moving, leaving, strict=True)),
             *(body.op("add", sums[v], g) for v, g in outer.items()),
         ]
-        body.block.params = [back, *incoming.values(), *sums.values()]
+        body.block.params = [k, *incoming.values(), *sums.values()]
         inits = [
             *(self.or_zero(given[i], params[i].type) for i in moving),
             *(self.or_zero(None, v.type) for v in outer),
         ]
         outs = [ir.Value(v.type, v.name) for v in body.block.params[1:]]
-        b.emit(ir.Loop(outs, memory.count, inits, body.block, None, stmt.span))
+        b.emit(ir.Loop(outs, memory.count, inits, body.block, None, stmt.span, down=True))
         for i, out in zip(moving, outs, strict=False):
             self.give(b, adj, stmt.inits[i], out)
         for v, out in zip(outer, outs[len(moving) :], strict=True):
@@ -219,9 +217,9 @@ class _Reverser:
         """A loop without adjoint whose stores must still be taken back."""
         assert memory.tape is not None and memory.count is not None
         body = ir.Builder(ir.Block(), stmt.span)
-        body.block.params = [ir.Value(stmt.body.params[0].type, "back")]
+        body.block.params = [ir.Value(stmt.body.params[0].type, "k")]
         self.pop(body, stmt, memory.tape, dict(m))
-        b.emit(ir.Loop([], memory.count, [], body.block, None, stmt.span))
+        b.emit(ir.Loop([], memory.count, [], body.block, None, stmt.span, down=True))
 
     def or_zero(self, value: ir.Value | None, type: Scalar) -> ir.Value:
         return value if value is not None else ir.const(type, 0)

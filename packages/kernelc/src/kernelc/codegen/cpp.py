@@ -316,7 +316,11 @@ class _Emitter:
         counter = s.body.params[0]
         k, kind = self.name(counter), self.kind(counter)
         below = f"{k} < {self.name(s.trips)}" if s.trips is not None else ""
-        self.put(f"for ({kind} {k} = 0; {below}; ++{k}) {{")
+        if s.down:
+            assert s.trips is not None
+            self.put(f"for ({kind} {k} = {self.name(s.trips)} - 1; {k} >= 0; --{k}) {{")
+        else:
+            self.put(f"for ({kind} {k} = 0; {below}; ++{k}) {{")
         self.depth += 1
         for param, out in zip(s.body.params[1:], s.outs, strict=True):
             self.define(param, self.name(out))

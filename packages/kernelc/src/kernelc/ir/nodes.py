@@ -225,10 +225,11 @@ class Loop(Stmt):
     """Run `body` for k = 0, 1, … below `trips` (forever where None), until an iteration sets `stop`.
 
     body.params = [k, carried…], body.yields = the carried values of the next iteration; `outs`: the last ones.
-    `stop` is a value of the body, looked at after it.
+    `stop` is a value of the body, looked at after it. A loop `down` counts from trips - 1 to 0 and has no stop: it
+    goes back through the iterations of another loop.
     """
 
-    __slots__ = ("body", "inits", "outs", "stop", "trips")
+    __slots__ = ("body", "down", "inits", "outs", "stop", "trips")
 
     def __init__(
         self,
@@ -238,9 +239,10 @@ class Loop(Stmt):
         body: Block,
         stop: Value | None,
         span: Span | None,
+        down: bool = False,
     ):
         self.outs, self.trips, self.inits, self.body = list(outs), trips, list(inits), body
-        self.stop, self.span = stop, span
+        self.stop, self.span, self.down = stop, span, down
 
     def inputs(self) -> Sequence[Value]:
         return (self.trips, *self.inits) if self.trips is not None else self.inits

@@ -110,4 +110,4 @@ class _Pruner:
                 defined.update(block.params)
         live.update(v for v in needed if v not in defined and not isinstance(v, n.Const))
         outs, inits = [stmt.outs[i] for i in order], [stmt.inits[i] for i in order]
-        return [n.Loop(outs, stmt.trips, inits, body, stmt.stop, stmt.span)]
+        return [n.Loop(outs, stmt.trips, inits, body, stmt.stop, stmt.span, stmt.down)]

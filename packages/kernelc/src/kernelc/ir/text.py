@@ -142,7 +142,8 @@ class _Printer:
         carried = ", ".join(
             f"{self.define(p)} = {self.name(i)}" for p, i in zip(s.body.params[1:], s.inits, strict=True)
         )
-        head = f"{self.results(s.outs)}loop {self.define(s.body.params[0])} below {trips}"
+        order = "from the last below" if s.down else "below"
+        head = f"{self.results(s.outs)}loop {self.define(s.body.params[0])} {order} {trips}"
         self.put(d, head + (f" with {carried}" if carried else ""), s)
         self.block(s.body, d + 1)
         self.yields(s.body, d + 1)

@@ -61,6 +61,7 @@ def _statement(stmt: n.Stmt, defined: set[n.Value], name: str) -> None:
             _use(block.yields, inner, stmt, name)
             _same(block.yields, stmt.outs, stmt, "yields and results", name)
     elif isinstance(stmt, n.Loop):
+        _need(not stmt.down or (stmt.trips is not None and stmt.stop is None), stmt, "a loop down is counted", name)
         inner = _block(stmt.body, defined, name)
         _use(stmt.body.yields, inner, stmt, name)
         if stmt.stop is not None:

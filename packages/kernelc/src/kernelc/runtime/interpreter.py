@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import itertools
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -127,16 +128,18 @@ class _Thread:
 
     def run_Loop(self, s: ir.Loop) -> None:
         carried = [self.get(v) for v in s.inits]
-        trips = int(self.get(s.trips)) if s.trips is not None else None
-        k = 0
-        while trips is None or k < trips:
+        if s.trips is None:
+            counter: Iterable[int] = itertools.count()
+        else:
+            counter = range(int(self.get(s.trips)))
+            counter = reversed(counter) if s.down else counter
+        for k in counter:
             self.env[s.body.params[0]] = s.body.params[0].type.numpy.type(k)
             self.env.update(zip(s.body.params[1:], carried, strict=True))
             self.block(s.body)
             carried = [self.get(v) for v in s.body.yields]
             if s.stop is not None and self.get(s.stop):
                 break
-            k += 1
         self.env.update(zip(s.outs, carried, strict=True))
 
     def run_Call(self, s: ir.Call) -> None:
