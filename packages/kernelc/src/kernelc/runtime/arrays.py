@@ -11,11 +11,10 @@ import numpy as np
 from .. import types as t
 from ..config import config
 from ..errors import WrongDtype, WrongShape
+from .recording import current
 
 _SIGNATURES: dict[tuple[Any, ...], tuple[Any, ...]] = {}
 UNINITIALISED = 0x7FA1DEAD
-_writes: list[Callable[[Array, str, Any], bool]] = []
-"""Hooks of recording tapes: called before a write from Python; True if the tape has done it."""
 
 
 class Storage:
@@ -143,7 +142,8 @@ class Array:
     # -- writes from Python
     def zero_(self) -> Array:
         """Set every element to zero."""
-        if not any(hook(self, "zero", None) for hook in _writes[-1:]):
+        tape = current()
+        if tape is None or not tape._write(self, "zero", None):
             self._data[...] = np.zeros((), self._data.dtype)
             self._storage.version += 1
         return self
@@ -158,7 +158,8 @@ class Array:
         shape = data._data.shape if isinstance(data, Array) else data.shape
         if shape != self._data.shape:
             raise WrongShape(f"assign: shape {shape} does not fit {self._data.shape}")
-        if not any(hook(self, "assign", data) for hook in _writes[-1:]):
+        tape = current()
+        if tape is None or not tape._write(self, "assign", data):
             self._data[...] = data._data if isinstance(data, Array) else data
             self._storage.version += 1
         return self

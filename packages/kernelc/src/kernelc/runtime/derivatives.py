@@ -10,7 +10,7 @@ import numpy as np
 
 from .. import _native
 from ..errors import TapeError, WrongShape
-from . import launches
+from . import launches, recording
 from .arrays import Array, _plain
 from .kernels import Kernel, check_device
 from .tape import Tape
@@ -79,7 +79,7 @@ def checkpoint(step: Callable[[int], Any], state: Sequence[Array], steps: int, e
     """
     if steps < 0:
         raise ValueError(f"steps must not be negative, not {steps}")
-    outer = launches._recording[-1] if launches._recording else None
+    outer = recording.current()
     if outer is None:
         for k in range(steps):
             step(k)
@@ -105,7 +105,7 @@ class _Checkpointed:
 
     def paused(self) -> Any:
         """The outer tape does not see the launches of the steps."""
-        return _Paused()
+        return recording.paused()
 
     def forward(self) -> None:
         self.kept = []
@@ -170,19 +170,3 @@ class _Checkpointed:
         for a, gradient in before.items():
             assert a.grad is not None
             a.grad._data[...] += gradient
-
-
-class _Paused:
-    """While it is open, no tape records."""
-
-    def __enter__(self) -> None:
-        from . import arrays
-
-        self.saved = (launches._recording[:], arrays._writes[:])
-        launches._recording.clear()
-        arrays._writes.clear()
-
-    def __exit__(self, *error: object) -> None:
-        from . import arrays
-
-        launches._recording[:], arrays._writes[:] = self.saved

@@ -17,9 +17,8 @@ from ..errors import FAILURES, NoCuda, Overlap, RunError, WrongDim
 from .arrays import Array
 from .interpreter import Memory, interpret
 from .kernels import Kernel, Plan, _flat, check_device
+from .recording import current, open_tapes
 
-_recording: list[Any] = []
-"""Tapes that record, the innermost last."""
 _dims: dict[Any, tuple[int, bytes]] = {}
 _settings: list[Any] = [None, None]
 
@@ -37,7 +36,7 @@ def launch(
     if plan is None or plan.stale() or not _fits_again(plan, args):
         plan, args = kernel.plan(args)
         check_dims(plan, dim)
-    elif device is None and not _recording and plan.entry and config.device == "cpu" and not config.debug:
+    elif device is None and not open_tapes and plan.entry and config.device == "cpu" and not config.debug:
         check_overlap(plan, args)
         failure = _native.launch(plan.entry, block_of(plan, args, head), total, plan.parallel)
         for i in plan.variant.written:
@@ -48,8 +47,9 @@ def launch(
     check_dims(plan, dim)
     check_overlap(plan, args)
     where = check_device(device)
-    if _recording:
-        _recording[-1]._launch(plan, args, _shape(dim), where)
+    tape = current()
+    if tape is not None:
+        tape._launch(plan, args, _shape(dim), where)
     else:
         run(plan, args, _shape(dim), where)
 

@@ -15,8 +15,7 @@ import numpy as np
 
 from .. import _native, ir
 from ..errors import CutGradient, NonScalarLoss, NotRecorded, Overwritten, TapeError, WrongShape
-from . import arrays
-from . import launches
+from . import launches, recording
 from .arrays import Array, Storage, _plain
 from .kernels import Plan
 
@@ -65,13 +64,11 @@ class Tape:
         self._replayable = True
 
     def __enter__(self) -> Tape:
-        launches._recording.append(self)
-        arrays._writes.append(self._write)
+        recording.start(self)
         return self
 
     def __exit__(self, *error: object) -> None:
-        launches._recording.remove(self)
-        arrays._writes.remove(self._write)
+        recording.stop(self)
 
     def __repr__(self) -> str:
         return f"<kc.Tape of {len(self.entries)} steps, {self.memory()} bytes kept>"
@@ -241,7 +238,7 @@ class Tape:
     # -- running again
     def replay(self) -> None:
         """Run the recorded program again, with what the arrays hold now."""
-        if self in launches._recording:
+        if recording.records(self):
             raise TapeError("a tape cannot be replayed while it records")
         if not self._replayable:
             raise TapeError("an operation on the tape has no forward function, so it cannot be replayed",
@@ -264,7 +261,7 @@ class Tape:
     # -- going back
     def backward(self, loss: Array | None = None, grads: Mapping[Array, Any] | None = None) -> None:
         """Add the gradients of a one-element `loss`, or of Σ grads[a]·a, to those of the leaves."""
-        if self in launches._recording:
+        if recording.records(self):
             raise TapeError("close the tape before backward: leave its `with` block")
         seeds = self._seeds(loss, grads)
         self._check_versions()
