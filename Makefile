@@ -13,7 +13,7 @@ PROJECTS := $(wildcard $(PACKAGES:=/pyproject.toml))
 NATIVE := $(shell find packages/kernelc/CMakeLists.txt packages/kernelc/native packages/kernelc/src/kernelc/include/kernelc/context.h \
             -type f 2>/dev/null)
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
-# The tools that build a wheel are pinned as well: pip names the setting differently before and after 25.3.
+# The tools that build the packages are pinned as well.
 export PIP_BUILD_CONSTRAINT := $(CURDIR)/constraints.txt
 
 .PHONY: help demo test nightly lint types contract docs install dev clean
