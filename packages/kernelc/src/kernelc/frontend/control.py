@@ -98,8 +98,9 @@ class Control(Statements):
         if known is not None and known != type_of(value):
             raise self.type_change("the result", known, type_of(value) or t.BOOL, node)
         self.frame.types["$retval"] = type_of(value) or t.BOOL
-        env["$retval"] = value
-        env["$ret"] = TRUE
+        # A conditional in the expression has replaced the environment: look it up again.
+        self.frame.env["$retval"] = value
+        self.frame.env["$ret"] = TRUE
 
     def return_value(self, node: ast.Return) -> Any:
         assert node.value is not None
@@ -234,13 +235,16 @@ class Control(Statements):
             return
         kind = t.INT32
         for value in (start, stop, step):
-            kind = t.INT64 if isinstance(value, Value) and value.type is t.INT64 else kind
-        first, last, stride = (self.b.cast(kind, self.as_index(v, node.iter)) for v in (start, stop, step))
+            kind = t.INT64 if isinstance(value, Value) and value.type is not t.INT32 else kind
+        # From zero in steps of one nothing can overflow; else the count may need more than 32 bits.
+        origin = static_int(start)
+        wide = kind if static_int(step) == 1 and origin is not None and origin >= 0 else t.INT64
+        first, last, stride = (self.b.cast(wide, self.as_index(v, node.iter)) for v in (start, stop, step))
         trips = self.trip_count(first, last, stride, node)
 
         def iteration(k: Value) -> None:
             offset = self.b.op("mul", k, stride)
-            counter = self.b.op("add", first, offset)
+            counter = self.b.cast(kind, self.b.op("add", first, offset))
             if counter is k:
                 counter.name = name
             self.assign_name(name, counter, node)
