@@ -3,9 +3,9 @@
     import kernelc as kc
 """
 
-from __future__ import annotations
-
+# ruff: noqa: F401  (names for users; __all__ below is computed)
 import math as _math
+from types import ModuleType as _ModuleType
 from typing import Any as _Any
 
 from . import errors as _errors
@@ -74,9 +74,11 @@ from .types import (
 
 pi = _math.pi
 _BUILTINS = {name: row for name, row in _TABLE.rows.items() if row.public}
-_ERRORS = {name: value for name, value in vars(_errors).items() if isinstance(value, type) and issubclass(value, KernelError)}
+_ERRORS = {n: e for n, e in vars(_errors).items() if isinstance(e, type) and issubclass(e, KernelError)}
 globals().update(_BUILTINS)
 globals().update(_ERRORS)
+# Type checkers read __init__.pyi, which docs/generate.py writes from this list.
+__all__ = sorted(n for n, v in globals().items() if not n.startswith("_") and not isinstance(v, _ModuleType))
 
 
 def __getattr__(name: str) -> _Any:

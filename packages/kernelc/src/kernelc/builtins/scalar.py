@@ -89,7 +89,7 @@ scalar("pow", "x to the power p; at x = 0 the true slope for p >= 1, else 0; by 
        cpp="pow{f}({0}, {1})", domain=((0.3, 2.0), (-2.0, 2.0)), guard=True, singular=((0.0, 2.0), (0.0, 0.5)),
        d=lambda x, p, y: (where((fn.ne(x, 0)) | (p >= 1), where(fn.eq(p, 0), 0, p * fn.pow(x, p - 1)), 0),
                           where(x > 0, y * fn.log(where(x > 0, x, 1)), 0)))  # fmt: skip
-scalar("hypot", "sqrt(x * x + y * y) without overflow; derivative 0 at (0, 0)", np.hypot, params="a b",
+scalar("hypot", "sqrt(a * a + b * b) without overflow; derivative 0 at (0, 0)", np.hypot, params="a b",
        cpp="hypot{f}({0}, {1})", guard=True, d=lambda a, b, y: (a / y, b / y), regular=lambda a, b, y: y > 0,
        singular=((0.0, 0.0),))  # fmt: skip
 
@@ -120,8 +120,9 @@ scalar("acos", "arc cosine; derivative 0 at -1 and 1", np.arccos, params="x", cp
        guard=True, d=lambda x: (-1 / fn.sqrt((1 - x) * (1 + x)),), regular=lambda x: (x < 1) & (x > -1),
        singular=((1.0,), (-1.0,)))  # fmt: skip
 scalar("atan", "arc tangent", np.arctan, params="x", cpp="atan{f}({0})", d=lambda x: (1 / (1 + x * x),))
-scalar("atan2", "angle of the point (x, y); derivative 0 at (0, 0)", np.arctan2, params="a b", cpp="atan2{f}({0}, {1})",
-       domain=(0.3, 2.0), guard=True, d=lambda a, b: (b / (a * a + b * b), -a / (a * a + b * b)),
+scalar("atan2", "angle of the point with y = a and x = b; derivative 0 at (0, 0)", np.arctan2, params="a b",
+       cpp="atan2{f}({0}, {1})", domain=(0.3, 2.0), guard=True,
+       d=lambda a, b: (b / (a * a + b * b), -a / (a * a + b * b)),
        regular=lambda a, b: a * a + b * b > 0, singular=((0.0, 0.0),))  # fmt: skip
 scalar("sinh", "hyperbolic sine", np.sinh, params="x", cpp="sinh{f}({0})", d=lambda x: (fn.cosh(x),))
 scalar("cosh", "hyperbolic cosine", np.cosh, params="x", cpp="cosh{f}({0})", d=lambda x: (fn.sinh(x),))
