@@ -22,6 +22,7 @@ from ..errors import NotDifferentiable
 from ..types import INT64, Scalar
 from .activity import Activity, analyse, analyse_block
 from .clone import Cloner, Names, fresh, inline, name
+from .gating import gated_values
 from .hazards import hazards, writes_hazard
 from .rules import Rules, add
 
@@ -51,7 +52,7 @@ def adjoint(kernel: ir.Kernel, seeds: Iterable[int], *, singular: str = "zero") 
     activity = analyse(kernel, seeds)
     _check_atomics(kernel, activity)
     dangerous = hazards(kernel)
-    reverser = _Reverser(activity, dangerous, singular)
+    reverser = _Reverser(kernel.body, activity, dangerous, singular)
     body, _ = reverser.region(kernel.body, {}, {})
     result = ir.Kernel(f"{kernel.name}_adjoint", kernel.params, body, kernel.real, kernel.span, kernel.dims)
     result = _drop_idle_logs(ir.prune(result), dangerous)
@@ -61,7 +62,7 @@ def adjoint(kernel: ir.Kernel, seeds: Iterable[int], *, singular: str = "zero") 
 def gradient(b: ir.Builder, block: ir.Block, args: list[ir.Value], *, singular: str = "zero") -> list[ir.Value]:
     """Partial derivatives of the one real that `block` yields, by its parameters."""
     reals = [p for p in block.params if p.type.is_float]
-    reverser = _Reverser(analyse_block(block, reals), set(), singular)
+    reverser = _Reverser(block, analyse_block(block, reals), set(), singular)
     out = block.yields[0]
     seeded, outer = reverser.region(ir.Block([], block.body, []), {}, {out: ir.const(out.type, 1)})
     zero = {p: ir.const(p.type, 0) for p in block.params}
@@ -97,11 +98,11 @@ def _expand(block: ir.Block, singular: str) -> None:
 
 
 class _Reverser:
-    def __init__(self, activity: Activity, dangerous: set[int], singular: str):
+    def __init__(self, block: ir.Block, activity: Activity, dangerous: set[int], singular: str):
         self.varied = activity.varied
         self.arrays = activity.arrays
         self.dangerous = dangerous
-        self.rules = Rules(singular)
+        self.rules = Rules(singular, gated_values(block))
         self.cloner = Cloner(dangerous)
 
     # -- one block

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from collections.abc import Set as AbstractSet
 from typing import Any
 
 from .. import ir
@@ -16,8 +17,9 @@ _SINGULAR = 8
 class Rules:
     """Emits derivatives into a builder, under one policy: "zero", "ieee" or "raise"."""
 
-    def __init__(self, singular: str):
+    def __init__(self, singular: str, gated: AbstractSet[ir.Value] = frozenset()):
         self.singular = singular
+        self.gated = gated
 
     def expand(self, b: ir.Builder, rule: Any, names: Mapping[str, ir.Value], real: Scalar, memo: dict[int, ir.Value]) -> ir.Value:
         """A rule as statements; nodes that a rule shares are computed once."""
@@ -57,7 +59,8 @@ class Rules:
         parts: list[ir.Value | None], memo: dict[int, ir.Value],
     ) -> list[ir.Value | None]:  # fmt: skip
         """No adjoint comes out where none went in, nor, by default, where the derivative does not exist."""
-        if not row.guard or self.singular == "ieee" or all(p is None for p in parts):
+        gated = stmt.out in self.gated and not all(_is_constant(p) for p in row.partials)
+        if not (row.guard or gated) or self.singular == "ieee" or all(p is None for p in parts):
             return parts
         zero = ir.const(g.type, 0)
         asked = b.op("ne", g, zero)
@@ -84,6 +87,10 @@ class Rules:
             assert term_or_none is not None
             total = term_or_none if total is None else b.op("add", total, term_or_none)
         return total
+
+
+def _is_constant(partial: Sym | None) -> bool:
+    return partial is None or (partial.op == "leaf" and isinstance(partial.args[0], float))
 
 
 def scale(b: ir.Builder, g: ir.Value, factor: ir.Value) -> ir.Value:

@@ -107,7 +107,9 @@ class _Emitter:
         for axis in range(slot.ndim):
             self.put(f"const int64_t a{p}_n{axis} = block[{slot.shape(axis)}]; (void)a{p}_n{axis};")
         for role in sorted(used):
-            self.put(f"char* const __restrict__ a{p}_{role} = (char*)block[{slot.role(role)}];")
+            # An array may be passed twice, so two gradients may be one; what a launch writes never overlaps.
+            promise = "" if role == "grad" else " __restrict__"
+            self.put(f"char* const{promise} a{p}_{role} = (char*)block[{slot.role(role)}];")
         if self.debug:
             self.put(f"int64_t* const a{p}_shadow = (int64_t*)block[{slot.role('shadow')}]; (void)a{p}_shadow;")
         if used and p not in self.contiguous:

@@ -16,7 +16,7 @@ from . import intrinsics
 from .convert import Frame, Restart
 from .expressions import Expressions
 from .function import Func
-from .source import Source, always_exits, assigned_names
+from .source import Capture, Source, always_exits, assigned_names
 from .values import (
     Agg,
     ArrayVal,
@@ -306,6 +306,7 @@ class Calls(Expressions):
             names = [f.name for f, _ in self.calls]
             cycle = [*names[names.index(function.name) :], function.name]
             raise self.fail(Recursion, f"recursion: {' → '.join(cycle)}", node)
+        self.capture(Capture(function, "rule", function.rule))
         if function.rule is not None:
             return self.custom_call(function, args, named, node)
         return self.run_function(function, function.source, args, named, node)

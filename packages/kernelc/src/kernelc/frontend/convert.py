@@ -84,7 +84,7 @@ class Convert:
     def number(self, value: Any, kind: t.Scalar, node: ast.AST, what: str = "this value") -> Value:
         """Convert implicitly, as far as Python would: literals to anything that holds them, integers to reals."""
         if isinstance(value, Weak):
-            if kind.is_float or isinstance(value.value, bool) or (kind.is_int and isinstance(value.value, int)):
+            if kind.is_float or isinstance(value.value, bool) or (isinstance(value.value, int) and _fits(value.value, kind)):
                 return const(kind, value.value)
         elif isinstance(value, Value):
             if value.type is kind:
@@ -121,8 +121,8 @@ class Convert:
             if isinstance(b.value, float):
                 return left if left.is_float else self.real
             if left.kind == "b":
-                return t.BOOL if isinstance(b.value, bool) else t.INT32
-            return left
+                return t.BOOL if isinstance(b.value, bool) else self.weak_type(b)
+            return left if left.is_float or _fits(b.value, left) else t.INT64
         right = b.type
         if left is right:
             return left
@@ -197,6 +197,14 @@ class Convert:
     def capture(self, capture: Capture | None) -> None:
         if capture is not None:
             self.captures.setdefault((id(capture.holder), capture.name), capture)
+
+
+def _fits(number: int, kind: t.Scalar) -> bool:
+    """Whether an integer type holds a number."""
+    if kind.kind not in "iu":
+        return False
+    low, high = (0, 2 ** (8 * kind.size)) if kind.kind == "u" else (-(2 ** (8 * kind.size - 1)), 2 ** (8 * kind.size - 1))
+    return low <= number < high
 
 
 __all__ = ["Convert", "Frame", "Restart", "ReturnType", "ShapeVal", "type_of"]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import difflib
 import operator
-import types as python_types
 from collections.abc import Callable
 from typing import Any
 
@@ -13,7 +12,7 @@ from .. import types as t
 from ..errors import MaybeUnassigned, NoOverload, TypeMismatch, UnknownName, Unsupported, WrongIndexCount
 from ..ir import Value, const
 from .convert import Convert
-from .source import MISSING, Capture
+from .source import MISSING, Capture, freeze
 from .values import (
     Agg,
     ArrayVal,
@@ -111,8 +110,8 @@ class Expressions(Convert):
                 where = getattr(base.object, "__name__", repr(base.object))
                 hint = f"did you mean {close[0]!r}?" if close else ""
                 raise self.fail(UnknownName, f"{where} has no {name!r}", node, advice=hint)
-            if isinstance(base.object, python_types.ModuleType):
-                self.capture(Capture(base.object, name, value))
+            if getattr(base.object, "__name__", "") != "kernelc":
+                self.capture(Capture(base.object, name, value, freeze(value)))
             return self.wrap(value)
         if isinstance(base, ArrayVal):
             if name == "shape":

@@ -23,6 +23,7 @@ class Capture:
     holder: Any
     name: str
     value: Any
+    frozen: Any = None
 
     def current(self) -> Any:
         if isinstance(self.holder, dict):
@@ -33,11 +34,16 @@ class Capture:
 
     def changed(self) -> bool:
         now = self.current()
-        return now is not self.value and not (_is_plain(now) and type(now) is type(self.value) and now == self.value)
+        if type(now) is not type(self.value):
+            return True
+        if isinstance(now, (list, tuple)):
+            return freeze(now) != self.frozen
+        return now is not self.value and not (isinstance(now, (bool, int, float, str)) and now == self.value)
 
 
-def _is_plain(value: Any) -> bool:
-    return isinstance(value, (bool, int, float, tuple, str))
+def freeze(value: Any) -> Any:
+    """The content of a container at this moment; anything else is itself."""
+    return tuple(freeze(v) for v in value) if isinstance(value, (list, tuple)) else value
 
 
 class Source:
@@ -110,10 +116,10 @@ class Source:
                 value = cell.cell_contents
             except ValueError:
                 return MISSING, None
-            return value, Capture(cell, "cell_contents", value)
+            return value, Capture(cell, "cell_contents", value, freeze(value))
         if name in self.globals:
             value = self.globals[name]
-            return value, Capture(self.globals, name, value)
+            return value, Capture(self.globals, name, value, freeze(value))
         if hasattr(builtins, name):
             return getattr(builtins, name), None
         return MISSING, None

@@ -10,7 +10,7 @@ from typing import Any
 
 from .. import types as t
 from ..errors import MaybeUnassigned, SourceError, TypeChange, TypeMismatch, Unsupported
-from ..ir import Check, Print, Store, Value, const
+from ..ir import Atomic, Block, Check, Print, Store, Value, const
 from . import intrinsics
 from .calls import Calls
 from .fence import REFUSED
@@ -262,15 +262,28 @@ class Statements(Calls):
             self.assign_name(node.target.id, self.binary(type(node.op), old, right, node), node)
             return
         place = self.place(node.target)
-        right = self.expr(node.value)
-        self.at(node)
         if place.array is not None and isinstance(node.op, (ast.Add, ast.Sub)) and not place.dynamic:
+            before = len(self.b.block.body)
+            right = self.expr(node.value)
+            self.at(node)
+            self.check_undisturbed(place.array, before, node)
             leaves = flatten(self.convert(right, place.kind, node, f"the value for {place.array.array.name}")) or []
             comps = range(place.first, place.first + len(leaves))
             kind = "add" if isinstance(node.op, ast.Add) else "sub"
             self.emit_atomic(kind, place.array, list(place.index), comps, leaves, node, used=False)
             return
-        self.write(place, self.binary(type(node.op), self.read(place, node), right, node), node)
+        # Python reads the target before it computes the right side.
+        old = self.read(place, node)
+        right = self.expr(node.value)
+        self.at(node)
+        self.write(place, self.binary(type(node.op), old, right, node), node)
+
+    def check_undisturbed(self, array: ArrayVal, before: int, node: ast.AST) -> None:
+        """`a[i] += v` is one atomic step: what computes v must not write to `a` itself."""
+        fresh = Block([], self.b.block.body[before:])
+        if any(isinstance(s, (Store, Atomic)) and s.array is array.array for s in fresh.walk()):
+            raise self.fail(Unsupported, f"the right side writes to {array.array.name}, which this line updates", node,
+                            advice="compute the value on a line of its own first")  # fmt: skip
 
     # -- assert and print
     def stmt_Assert(self, node: ast.Assert) -> None:
