@@ -244,11 +244,11 @@ def _dense(data: np.ndarray[Any, Any], trailing: int) -> bool:
 
 
 def _base_of(data: np.ndarray[Any, Any]) -> int:
-    """Arrays with different bases cannot overlap."""
+    """Arrays with different bases cannot overlap; 0 for memory that NumPy does not own and nobody can tell."""
     root: Any = data
     while isinstance(root, np.ndarray) and root.base is not None:
         root = root.base
-    return root.ctypes.data if isinstance(root, np.ndarray) else id(root)
+    return root.ctypes.data if isinstance(root, np.ndarray) else 0
 
 
 # -- creation

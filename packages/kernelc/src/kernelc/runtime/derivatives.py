@@ -133,6 +133,9 @@ class _Checkpointed:
             a.requires_grad = flag
         self.restore(saved)
         mine = {a._storage for a in self.state}
+        for storage in tape._written:
+            if storage not in mine and storage in tape._active:
+                self.outer._ledger.foreign[storage] = "by the steps of kc.checkpoint, but is not in its `state`"
         roots = [r for s, r in tape._active.items() if s not in mine and self.outer._carries(r)]
         return [r for r in roots if r._storage in tape._versions]
 

@@ -89,12 +89,13 @@ def check_dims(plan: Plan, dim: Any) -> None:
 
 def check_overlap(plan: Plan, args: Sequence[Any]) -> None:
     """What a launch writes must not be another argument as well: which of the two a kernel means would be unclear."""
-    if len({args[i]._base for i in plan.arrays}) == len(plan.arrays):
+    bases = {args[i]._base for i in plan.arrays}
+    if len(bases) == len(plan.arrays) and 0 not in bases:
         return
     names = list(plan.kernel.params)
     for i in plan.variant.written:
         for j in plan.arrays:
-            if i != j and args[i]._base == args[j]._base and np.may_share_memory(args[i]._data, args[j]._data):
+            if i != j and np.may_share_memory(args[i]._data, args[j]._data):
                 if np.shares_memory(args[i]._data, args[j]._data, max_work=-1 if args[i].size < 10**6 else 1000):
                     raise Overlap(f"{plan.kernel.name}: {names[i]!r} is written, and shares memory with {names[j]!r}")
 

@@ -30,6 +30,12 @@ def stop(tape: Any) -> None:
         open_tapes.pop(thread, None)
 
 
+def outer(tape: Any) -> list[Any]:
+    """The tapes of this thread that were opened before this one and are still open."""
+    tapes = open_tapes.get(get_ident(), [])
+    return [other for other in tapes[:-1] if other is not tape]
+
+
 def records(tape: Any) -> bool:
     """Whether a tape is open, in any thread."""
     return any(tape in tapes for tapes in list(open_tapes.values()))

@@ -18,6 +18,7 @@ from ..errors import CutGradient, NonScalarLoss, NotRecorded, Overwritten, TapeE
 from . import launches, recording
 from .arrays import Array, Storage, _plain
 from .kernels import Plan
+from .ledger import Ledger
 
 Need = tuple[Storage, int]
 
@@ -60,6 +61,7 @@ class Tape:
         self._versions: dict[Storage, int] = {}
         self._written: dict[Storage, None] = {}
         self._active: dict[Storage, Array] = {}
+        self._ledger = Ledger()
         self._programs: dict[Any, tuple[Any, dict[int, Any], list[Any]]] = {}
         self._replayable = True
 
@@ -81,6 +83,7 @@ class Tape:
     def _launch(self, plan: Plan, args: list[Any], dim: tuple[int, ...], device: str) -> None:
         """Run and record a launch."""
         variant = plan.variant
+        args = [self._ledger.canonical(a) if a.__class__ is Array else a for a in args]
         entry = Entry(f"launch {len(self.entries)} ({plan.kernel.name})", plan, args, dim, device)
         seeds = frozenset(i for i in plan.arrays if args[i].real is not None and self._carries(args[i]))
         self._touch([args[i] for i in plan.arrays])
@@ -106,10 +109,7 @@ class Tape:
         variant, args = entry.plan.variant, entry.args
         adjoint = variant.adjoint(seeds)
         entry.seeds, entry.active = seeds, frozenset(adjoint.activity.arrays)
-        for i in entry.active:
-            root = args[i].root
-            self._active.setdefault(root._storage, root)
-            root._carries = True
+        self._activate([args[i] for i in entry.active])
         for stmt in adjoint.kernel.body.walk():
             if isinstance(stmt, ir.Load) and stmt.array.role in ("value", "final"):
                 i = stmt.array.position
@@ -120,6 +120,15 @@ class Tape:
                     entry.finals[i] = (storage, -1)
         for need in entry.needs.values():
             self._needed.setdefault(need, entry)
+
+    def _activate(self, carriers: Sequence[Array]) -> None:
+        """These arrays carry a gradient on this tape."""
+        for a in carriers:
+            root = a.root
+            if root._storage not in self._active:
+                self._ledger.mark(root._storage)
+                self._active[root._storage] = root
+                root._carries = True
 
     def _run(self, entry: Entry) -> None:
         plan = entry.plan
@@ -151,6 +160,7 @@ class Tape:
         """Remember which memory belongs to this tape; nobody else may have written it in between."""
         for a in used:
             storage = a._storage
+            self._ledger.enter(a)
             known = self._versions.setdefault(storage, storage.version)
             if known != storage.version:
                 # A write from outside between two recorded launches: what was read before is gone.
@@ -161,9 +171,16 @@ class Tape:
                 self._versions[storage] = storage.version
 
     def _bump(self, a: Array) -> None:
-        a._storage.version += 1
-        self._versions[a._storage] = a._storage.version
-        self._written[a._storage] = None
+        storage = a._storage
+        storage.version += 1
+        self._versions[storage] = storage.version
+        if storage not in self._written:
+            self._ledger.mark(storage)
+            self._written[storage] = None
+        for outer in recording.outer(self):
+            # A tape around this one does not see this launch: it must not go on with what it wrote.
+            if storage in self._active or storage in outer._active:
+                outer._ledger.foreign[storage] = "by a launch that an inner tape recorded"
 
     def _protect(self, targets: Sequence[Array], entry: Entry) -> None:
         """Copy what is about to be overwritten, if a reverse sweep will read it."""
@@ -192,8 +209,7 @@ class Tape:
         if isinstance(source, Array):
             entry.reads = [source]
             if self._carries(source):
-                self._active.setdefault(target.root._storage, target.root)
-                target.root._carries = True
+                self._activate([source, target])
             content: Any = source._data
         else:
             content = 0 if source is None else np.array(source)
@@ -224,9 +240,17 @@ class Tape:
         self._touch([*reads, *writes])
         carried = [a for a in reads if self._carries(a)]
         if carried:
-            for a in [*carried, *writes]:
-                self._active.setdefault(a.root._storage, a.root)
-                a.root._carries = True
+            self._activate([*carried, *writes])
+        for a in writes:
+            need = (a._storage, a._storage.version)
+            if need in self._needed and need not in self._copies:
+                raise Overwritten(f"{entry.label} has overwritten what the reverse sweep of {self._needed[need].label} needs",
+                                  advice="let it write to an array of its own")  # fmt: skip
+        own = {a._storage for a in writes}
+        for i, a in enumerate(reads):
+            if a._storage not in own:
+                entry.needs[i] = (a._storage, a._storage.version)
+                self._needed.setdefault(entry.needs[i], entry)
         for a in writes:
             self._bump(a)
         if forward is not None:
@@ -265,7 +289,8 @@ class Tape:
             raise TapeError("close the tape before backward: leave its `with` block")
         seeds = self._seeds(loss, grads)
         self._check_versions()
-        key = tuple(id(a) for a, _ in seeds)
+        # By memory, not by object: a view that is made anew for each call is the same seed.
+        key = tuple((id(a._storage), a._data.ctypes.data, a._data.shape, a._data.strides) for a, _ in seeds)
         if key not in self._programs:
             self._programs[key] = self._reverse_program(seeds)
         program, codes, buffers = self._programs[key]
@@ -329,24 +354,19 @@ class Tape:
         for entry in reversed(self.entries):
             self._add_reverse(program, codes, entry)
         for grad, kept in before:
-            program.add_accumulate(grad._data.ctypes.data, kept.ctypes.data, kept.size, kept.itemsize)
-            program.keep(kept)
+            _accumulate(program, grad._data, kept)
         return program, codes, buffers
 
     def _seed(self, program: Any, a: Array) -> np.ndarray[Any, Any]:
         grad = a.grad
         assert grad is not None
         buffer = np.zeros(a._data.shape, a._data.dtype)
-        if grad._data.flags.c_contiguous:
-            program.add_accumulate(grad._data.ctypes.data, buffer.ctypes.data, buffer.size, buffer.itemsize)
-        else:
-            program.add_call(lambda: np.add(grad._data, buffer, out=grad._data))
-        program.keep((grad, buffer))
+        _accumulate(program, grad._data, buffer)
         return buffer
 
     def _add_reverse(self, program: Any, codes: dict[int, Any], entry: Entry) -> None:
         if entry.backward is not None:
-            program.add_call(entry.backward)
+            program.add_call(lambda: self._reverse_operation(entry))
             for a in entry.writes:
                 if a.grad is not None and all(a._storage is not r._storage for r in entry.reads):
                     self._clear(program, a)
@@ -357,6 +377,19 @@ class Tape:
                 program.add_call(lambda: self._reverse_in_python(entry))
             else:
                 self._reverse_launch(program, codes, entry)
+
+    def _reverse_operation(self, entry: Entry) -> None:
+        """Run the user's backward function, with what it read put back where it has been overwritten since."""
+        assert entry.backward is not None
+        moved = [(entry.reads[i].root._data, self._copies[need]) for i, need in entry.needs.items() if need in self._copies]
+        today = [live.copy() for live, _ in moved]
+        for live, then in moved:
+            live[...] = then
+        try:
+            entry.backward()
+        finally:
+            for (live, _), now in zip(moved, today, strict=True):
+                live[...] = now
 
     def _clear(self, program: Any, a: Array) -> None:
         grad = a.grad
@@ -373,8 +406,7 @@ class Tape:
             return
         for source in entry.reads:
             if source.grad is not None:
-                into, out_of = source.grad._data, target.grad._data
-                program.add_call(lambda into=into, out_of=out_of: np.add(into, out_of, out=into))
+                _accumulate(program, source.grad._data, target.grad._data)
         self._clear(program, target)
 
     def _content(self, need: Need, a: Array) -> np.ndarray[Any, Any]:
@@ -392,7 +424,10 @@ class Tape:
             struct.pack_into("<q", block, 32, entry.record.pointer)
         for i in plan.arrays:
             self._point(block, plan, entry, i, program)
-        step = program.add_launch(binary.entry, bytes(block), total, binary.parallel)
+        grads = [entry.args[i]._storage for i in entry.active]
+        # Two arguments that are parts of one array have one gradient: threads must not add to it at the same time.
+        parallel = binary.parallel and len(set(grads)) == len(grads)
+        step = program.add_launch(binary.entry, bytes(block), total, parallel)
         codes[step] = binary.code
         program.keep((entry, binary))
 
@@ -455,6 +490,25 @@ class Tape:
     def memory(self) -> int:
         """Bytes that the tape keeps for the reverse sweep: copies of overwritten arrays."""
         return sum(c.nbytes for c in self._copies.values())
+
+
+def _accumulate(program: Any, into: np.ndarray[Any, Any], what: np.ndarray[Any, Any]) -> None:
+    """Add the step `into += what` to a program."""
+    program.keep((into, what))
+    if into.dtype.names is not None:
+        program.add_call(lambda: _add_structs(into, what))
+    elif into.flags.c_contiguous and what.flags.c_contiguous and into.dtype == what.dtype:
+        program.add_accumulate(into.ctypes.data, what.ctypes.data, into.size, into.itemsize)
+    else:
+        program.add_call(lambda: np.add(into, what, out=into, casting="same_kind"))
+
+
+def _add_structs(into: np.ndarray[Any, Any], what: np.ndarray[Any, Any]) -> None:
+    for name in into.dtype.names or ():
+        if into[name].dtype.names is not None:
+            _add_structs(into[name], what[name])
+        elif into[name].dtype.kind == "f":
+            into[name] += what[name]
 
 
 def _as_view(a: Array, data: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
