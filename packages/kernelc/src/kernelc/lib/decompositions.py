@@ -25,7 +25,8 @@ def largest(m):
     for i in range(len(m)):
         for j in range(len(m[0])):
             size = kc.max(size, kc.abs(m[i, j]))
-    return size if size > 0.0 else 1.0
+    scale = size if size > 0.0 else 1.0
+    return scale
 
 
 @kc.func
@@ -33,7 +34,8 @@ def reciprocal(x, scale):
     """1 / x, or 0 where x is lost in the rounding of `scale` (about 16 units in its last place)."""
     counts = scale + 0.03125 * x != scale
     inverse = 1.0 / (x if counts else 1.0)
-    return inverse if counts else 0.0
+    result = inverse if counts else 0.0
+    return result
 
 
 @kc.func
@@ -61,7 +63,9 @@ def order(bp, bq, vp, vq):
     swap = kc.dot(bp, bp) < kc.dot(bq, bq)
     b = -bp
     v = -vp
-    return bq if swap else bp, b if swap else bq, vq if swap else vp, v if swap else vq
+    first, second = bq if swap else bp, b if swap else bq
+    first_v, second_v = vq if swap else vp, v if swap else vq
+    return first, second, first_v, second_v
 
 
 @kc.func
@@ -69,14 +73,16 @@ def perpendicular(u):
     """A unit vector at right angles to the unit vector u."""
     a = kc.float3(-u.y, u.x, 0.0)
     b = kc.float3(0.0, -u.z, u.y)
-    return kc.normalize(a if kc.abs(u.x) > kc.abs(u.z) else b)
+    v = a if kc.abs(u.x) > kc.abs(u.z) else b
+    return kc.normalize(v)
 
 
 @kc.func
 def direction(v):
     """normalize(v), also where the square of v is too small a number."""
     size = kc.max(kc.abs(v.x), kc.max(kc.abs(v.y), kc.abs(v.z)))
-    return kc.normalize(v / (size if size > 0.0 else 1.0))
+    scale = size if size > 0.0 else 1.0
+    return kc.normalize(v / scale)
 
 
 @kc.func
@@ -90,7 +96,8 @@ def basis(b0, b1, b2):
     other = perpendicular(u0)
     u1 = u1 if kc.dot(twice, twice) > 0.25 * kc.dot(once, once) else other
     u2 = kc.cross(u0, u1)
-    return u0, u1, u2 * (-1.0 if kc.dot(u2, b2) < 0.0 else 1.0)
+    sign = -1.0 if kc.dot(u2, b2) < 0.0 else 1.0
+    return u0, u1, u2 * sign
 
 
 @kc.func
@@ -221,7 +228,9 @@ def order_values(p, q, vp, vq):
     """The smaller eigenvalue first; a swap changes one sign, so that V stays a rotation."""
     swap = q < p
     v = -vp
-    return q if swap else p, p if swap else q, vq if swap else vp, v if swap else vq
+    first, second = q if swap else p, p if swap else q
+    first_v, second_v = vq if swap else vp, v if swap else vq
+    return first, second, first_v, second_v
 
 
 @kc.func

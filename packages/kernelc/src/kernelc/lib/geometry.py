@@ -10,7 +10,8 @@ FLAT = 1e-12
 def closest_point_segment(p, a, b):
     ab = b - a
     size = kc.dot(ab, ab)
-    return kc.clamp(kc.dot(p - a, ab) / (size if size > 0.0 else 1.0), 0.0, 1.0)
+    divisor = size if size > 0.0 else 1.0
+    return kc.clamp(kc.dot(p - a, ab) / divisor, 0.0, 1.0)
 
 
 @kc.func

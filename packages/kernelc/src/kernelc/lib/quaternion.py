@@ -68,7 +68,8 @@ def quat_from_matrix(m):
         else:
             t = 1.0 - m[0, 0] - m[1, 1] + m[2, 2]
             q = kc.quat(zx, yz, t, wz)
-    return q * ((0.5 if q.w >= 0.0 else -0.5) / kc.sqrt(t))
+    half = 0.5 if q.w >= 0.0 else -0.5
+    return q * (half / kc.sqrt(t))
 
 
 @kc.func

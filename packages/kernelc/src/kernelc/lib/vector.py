@@ -30,7 +30,8 @@ def normalize(v):
     # A quotient, not a product with 1 / size: its adjoint holds 1 / size once and does not overflow for short vectors.
     # Zero over infinity is zero, and so are its derivatives.
     size = kc.length(v)
-    return v / (size if size > 0.0 else math.inf)
+    divisor = size if size > 0.0 else math.inf
+    return v / divisor
 
 
 @kc.func
@@ -77,4 +78,5 @@ def angle_between(a, b):
 @kc.func
 def above_rounding(x, scale):
     """x, or 0 without a derivative where x is just the rounding of numbers like `scale`: parallel vectors end there."""
-    return x if scale + 0.0625 * x != scale else 0.0
+    result = x if scale + 0.0625 * x != scale else 0.0
+    return result
