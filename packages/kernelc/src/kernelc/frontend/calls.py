@@ -35,7 +35,6 @@ from .values import (
 )
 
 _PYTHON_NAMES = {python.abs: "abs", python.min: "min", python.max: "max", python.pow: "pow"}
-_MATH_NAMES = {"fabs": "abs", "fmod": None}
 
 
 class Gradients:
@@ -95,8 +94,8 @@ class Calls(Expressions):
             return self.conversion(target, args, node)
         if target is len:
             return self.call_len(args, node)
-        if target is round and len(args) == 1:
-            return self.to_integer(self.scalar_call(TABLE.scalar("round"), args, node), node)
+        if target is round:
+            return self.call_round(args, node)
         if target in (min, max) and len(args) > 2:
             row = TABLE.scalar(_PYTHON_NAMES[target])
             result = args[0]
@@ -104,15 +103,16 @@ class Calls(Expressions):
                 result = self.scalar_call(row, [result, other], node)
             return result
         if target is python.pow and len(args) == 2:
-            return self.binary(ast.Pow, *args, node)
+            return self.binary(ast.Pow, args[0], args[1], node)
         if target in _PYTHON_NAMES:
             return self.scalar_call(TABLE.scalar(_PYTHON_NAMES[target]), args, node)
         if target in (t.vec, t.mat):
             return Known(target(*(self.static_argument(a, node) for a in args)))
         if target is t.local:
             return self.call_local(args, node)
-        if getattr(math, getattr(target, "__name__", ""), None) is target:
-            return self.math_call(target.__name__, args, node)
+        name = getattr(target, "__name__", "")
+        if target is not None and getattr(math, name, None) is target:
+            return self.math_call(name, args, node)
         raise self.not_callable(target, node)
 
     def not_callable(self, target: Any, node: ast.Call) -> Exception:
@@ -126,13 +126,30 @@ class Calls(Expressions):
         return self.fail(Unsupported, f"{name!r} cannot be called in a kernel", node,
                          advice="decorate it with @kc.func, if it is a function of yours")  # fmt: skip
 
+    def call_round(self, args: list[Any], node: ast.AST) -> Any:
+        if len(args) != 1:
+            raise self.fail(Unsupported, "round() to a number of digits is not part of the kernel language", node,
+                            advice="write kc.round(x * 100.0) / 100.0")  # fmt: skip
+        return self.whole("round", args, node)
+
+    def whole(self, name: str, args: list[Any], node: ast.AST) -> Any:
+        """Python's round, floor, ceil and trunc give integers, and leave integers as they are."""
+        if len(args) == 1 and is_number(args[0]):
+            value = self.strengthen(args[0])
+            if not value.type.is_float:
+                return self.b.cast(t.INT32, value) if value.type is t.BOOL else args[0]
+        return self.to_integer(self.scalar_call(TABLE.scalar(name), args, node), node)
+
     def math_call(self, name: str, args: list[Any], node: ast.Call) -> Any:
-        known = _MATH_NAMES.get(name, name)
-        if name == "fmod" or known not in TABLE.rows:
-            raise self.fail(Unsupported, f"math.{name} has no counterpart in the kernel language", node)
-        result = self.scalar_call(TABLE.scalar(str(known)), args, node)
-        # Python's floor, ceil and trunc give integers.
-        return self.to_integer(result, node) if name in ("floor", "ceil", "trunc") else result
+        if name in ("floor", "ceil", "trunc"):
+            return self.whole(name, args, node)
+        known = "abs" if name == "fabs" else name
+        if name == "fmod" or not isinstance(TABLE.rows.get(known), ScalarRow):
+            raise self.fail(Unsupported, f"math.{name} has no counterpart in the kernel language", node,
+                            advice="kernelc has its own functions: see the table of built-ins")  # fmt: skip
+        # All of them take reals: math.fabs(-3) is 3.0.
+        reals = [self.as_real(a, node) if is_number(a) else a for a in args]
+        return self.scalar_call(TABLE.scalar(known), reals, node)
 
     # -- conversions and constructors
     def conversion(self, target: type, args: list[Any], node: ast.AST) -> Any:
@@ -195,11 +212,10 @@ class Calls(Expressions):
         """A polymorphic constructor takes the precision of its arguments."""
         if kind.scalar is not t.REAL:
             return kind.scalar
-        floats = {a.type for a in args if isinstance(a, Value) and a.type.is_float}
-        if len(floats) > 1:
-            self.common_type(*[next(a for a in args if isinstance(a, Value) and a.type is f) for f in sorted(
-                floats, key=lambda s: s.size)][:2], node)  # fmt: skip
-        return floats.pop() if floats else self.real
+        reals = [a for a in args if isinstance(a, Value) and a.type.is_float]
+        for other in reals[1:]:
+            self.common_type(reals[0], other, node)
+        return reals[0].type if reals else self.real
 
     def construct_scalar(self, kind: t.Scalar, args: list[Any], node: ast.AST) -> Any:
         if len(args) != 1 or not is_number(args[0]):
@@ -298,7 +314,14 @@ class Calls(Expressions):
             shown = ", ".join(describe(a) for a in args)
             raise self.fail(NoOverload, f"no kc.{row.name}({shown})", node,
                             advice="candidates: " + "; ".join(candidates(row)))  # fmt: skip
-        return self.inline(row.load(), args, {}, node)
+        # Literals and zeros in the body take the precision of the arguments; its small loops are unrolled anywhere.
+        saved = self.real, self.frame.unrolled
+        self.real = next((s.type for a in args for s in flatten(a) or () if s.type.is_float), self.real)
+        self.frame.unrolled = 1
+        try:
+            return self.inline(row.load(), args, {}, node)
+        finally:
+            self.real, self.frame.unrolled = saved
 
     # -- functions
     def inline(self, function: Func, args: list[Any], named: dict[str, Any], node: ast.Call) -> Any:
@@ -382,7 +405,8 @@ class Calls(Expressions):
         bound = {n: self.strengthen(v) for n, v in self.bind(function, function.source, args, named, node).items()}
         leaves = [flatten(v) for v in bound.values()]
         if any(part is None for part in leaves):
-            raise self.fail(Unsupported, f"{function.name} has an adjoint of its own, so it takes values, not arrays", node)
+            raise self.fail(Unsupported, f"{function.name} has an adjoint of its own, so it takes values, not arrays",
+                            node, advice="read the elements first, and pass them")  # fmt: skip
         flat = [v for part in leaves if part is not None for v in part]
         custom, result = self.custom(function, list(bound.values()), node)
         outs = [Value(v.type, function.name) for v in custom.body.yields]
@@ -426,9 +450,9 @@ class Calls(Expressions):
         want, have = [_type(p) for p in params], [type_of(g) for g in got]
         if want != have:
             assert function.rule is not None
-            raise TypeMismatch(
-                f"the adjoint of {function.name} must return one adjoint per parameter, ({', '.join(map(type_name, want))}), "
-                f"not ({', '.join(map(describe, got))})", function.rule.head)  # fmt: skip
+            wanted, found = ", ".join(map(type_name, want)), ", ".join(map(describe, got))
+            raise TypeMismatch(f"the adjoint of {function.name} must return one adjoint per parameter, ({wanted}), not "
+                               f"({found})", function.rule.head)  # fmt: skip
 
     # -- derivatives inside kernels
     def call_grad(self, args: list[Any], node: ast.AST) -> Any:
@@ -473,7 +497,7 @@ class Calls(Expressions):
             _, capture = self.frame.source.lookup(name)
             self.capture(capture)
         try:
-            return self.wrap(eval(code, scope))  # noqa: S307  (the user's own source)
+            return self.wrap(eval(code, scope))
         except Exception as error:
             raise self.fail(TypeMismatch, f"kc.static: {type(error).__name__}: {error}", node) from None
 
@@ -507,7 +531,9 @@ class Calls(Expressions):
             raise self.fail(NoOverload, "kc.tid() takes no arguments", node)
         span = self.span(node)
         if self.dims is not None and self.dims[0] != count:
-            raise self.fail(TypeMismatch, f"kc.tid() gives {count} here, but {self.dims[0]} at line {self.dims[1].line}", node)
+            here, there = f"{count} ind{'ex' if count == 1 else 'ices'}", f"{self.dims[0]} at line {self.dims[1].line}"
+            raise self.fail(TypeMismatch, f"kc.tid() gives {here} here, but {there}", node,
+                            advice="unpack it in the same way everywhere: the grid has one number of axes")  # fmt: skip
         self.dims = self.dims or (count, span)
         values = self.tids[:count]
         return values[0] if count == 1 else TupleVal(tuple(values))
@@ -562,15 +588,15 @@ class Calls(Expressions):
             self.b.emit(Atomic(kind, base.array, index, comps, leaves, (), self.b.span))
             return None
         if any(v.type.is_float for v in leaves):
+            advice = "use the result of integer atomics only, or read the array in a later launch"
             raise self.fail(NotDifferentiable, "the old content that a real atomic returns depends on the order of the "
-                            "threads: it cannot be used", node,
-                            advice="use the result of integer atomics only, or read the array in a later launch")  # fmt: skip
+                            "threads: it cannot be used", node, advice=advice)  # fmt: skip
         return self.recorded_atomic(kind, base, index, comps, leaves)
 
     def recorded_atomic(
         self, kind: str, base: ArrayVal, index: list[Value], comps: Sequence[int], leaves: list[Value]
     ) -> Any:
-        """An integer atomic whose result is used: the forward sweep records it, because no replay could get it again."""
+        """An integer atomic whose result is used: the forward sweep records it, because no replay gets it again."""
         if not self.records:
             raise Restart
         outs = [Value(v.type, f"{base.array.name}.old") for v in leaves]
@@ -595,6 +621,3 @@ def _defaults(source: Source) -> dict[str, Any]:
     values = function.__defaults__ or ()
     found = dict(zip(names[len(names) - len(values) :], values, strict=True))
     return found | (function.__kwdefaults__ or {})
-
-
-

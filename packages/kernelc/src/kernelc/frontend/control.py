@@ -92,7 +92,7 @@ class Control(Statements):
         if self.frame.is_kernel:
             raise self.fail(Unsupported, "a kernel returns nothing", node, advice="write the result to an array")
         value = self.return_value(node)
-        if self.trial:
+        if self.frame.trial:
             raise ReturnType(value)
         known = self.frame.types.get("$retval")
         if known is not None and known != type_of(value):
@@ -104,10 +104,7 @@ class Control(Statements):
 
     def return_value(self, node: ast.Return) -> Any:
         assert node.value is not None
-        if isinstance(node.value, ast.Tuple):
-            value: Any = TupleVal(tuple(self.strengthen(self.expr(v)) for v in node.value.elts))
-        else:
-            value = self.expr(node.value)
+        value: Any = self.expr(node.value)
         self.at(node)
         if self.frame.returns is not None:
             return self.convert(value, self.frame.returns, node, "the result")
@@ -193,7 +190,8 @@ class Control(Statements):
         left, right = type_of(a), type_of(b)
         if left is not None and right is not None and left != right:
             what = repr(name) if not name.startswith("$") else "the two sides"
-            raise self.fail(TypeMismatch, f"{what}: {type_name(left)} on one side, {type_name(right)} on the other", node)
+            raise self.fail(TypeMismatch, f"{what}: {type_name(left)} on one side, {type_name(right)} on the other",
+                            node, advice="convert one of them: float(...), int(...)")  # fmt: skip
         return a, b
 
     def simplify_if(self, statement: If) -> None:
@@ -277,9 +275,9 @@ class Control(Statements):
         zero, one = const(step.type, 0), const(step.type, 1)
         if known is None:
             self.b.emit(Check(self.b.op("ne", step, zero), 9, "range() with step 0", (), self.b.span))
-        span = self.b.op("sub", last, first)
         if known == 1:
-            return self.b.op("max", span, zero)
+            return self.b.op("sub", self.b.op("max", last, first), first)
+        span = self.b.op("sub", last, first)
         up = self.b.op("sub", self.b.op("add", span, step), one)
         down = self.b.op("add", self.b.op("add", span, step), one)
         if known is None:
@@ -297,26 +295,25 @@ class Control(Statements):
         return trips <= _UNROLL_TRIPS and trips * self.frame.unrolled * size <= _UNROLL_NODES * 4
 
     def unroll(self, counter: range, name: str, node: ast.For) -> None:
-        env = self.frame.env
         names = assigned_names(node.body)
-        fresh = [n for n in names if n not in env]
-        had = name in env
+        nothing = Maybe("inside a loop", self.span(node))
+        # The names that the loop alone sets: a longer loop, which is not unrolled, would not keep them either.
+        fresh = [n for n in dict.fromkeys([name, *names]) if isinstance(self.frame.env.get(n, nothing), Maybe)]
+        kind = self.frame.types.setdefault(name, t.INT32)
+        if not (isinstance(kind, t.Scalar) and kind in (t.INT32, t.INT64)):
+            raise self.type_change(name, kind, t.INT32, node)
         self.frame.unrolled *= max(1, len(counter))
         for i in counter:
             self.at(node)
-            self.frame.types.setdefault(name, t.INT32)
-            if self.frame.types[name] is not t.INT32 and not (self.frame.types[name] is t.INT64):
-                raise self.type_change(name, self.frame.types[name], t.INT32, node)
             for other in fresh:
                 self.frame.env.pop(other, None)
-            self.frame.env[name] = const(self.frame.types[name], i) if name in names else Weak(i)
+            self.frame.env[name] = const(kind, i) if name in names else Weak(i)
             self.body(node.body)
         self.frame.unrolled //= max(1, len(counter))
         env = self.frame.env
-        if had and len(counter):
-            env[name] = self.strengthen(env[name])
-        for other in [*fresh, *([] if had else [name])]:
-            env[other] = Maybe("inside a loop", self.span(node))
+        if len(counter) and isinstance(env[name], Weak):
+            env[name] = const(kind, env[name].value)
+        env.update(dict.fromkeys(fresh, nothing))
 
     def no_else(self, node: ast.For | ast.While) -> None:
         if node.orelse:
@@ -338,7 +335,9 @@ class Control(Statements):
 
         self.loop(None, iteration, node, [])
 
-    def loop(self, trips: Value | None, iteration: Callable[[Value], None], node: ast.For | ast.While, extra: list[str]) -> None:
+    def loop(
+        self, trips: Value | None, iteration: Callable[[Value], None], node: ast.For | ast.While, extra: list[str]
+    ) -> None:
         """Lower a loop whose iterations are made by `iteration(k)`."""
         span = self.span(node)
         returns = contains(node.body, ast.Return)
@@ -367,6 +366,9 @@ class Control(Statements):
         for name in fixed:
             if ended.get(name) is not before[name]:
                 raise self.fail(Unsupported, f"{name!r} is {describe(before[name])}: it cannot change in a loop", node)
+        if "$retval" in ended and "$retval" not in carried:
+            raise self.fail(Unsupported, "what this loop returns has no type that could be found", node,
+                            advice="annotate the function with what it returns: `def f(…) -> float:`")  # fmt: skip
         block.yields = [v for n in carried for v in self.carried_leaves(n, ended, inits[n], node)]
         outs = {n: [Value(v.type, v.name) for v in inits[n]] for n in carried}
         after = dict(before)
@@ -423,14 +425,14 @@ class Control(Statements):
         if kind is None:
             saved, types = self.b, dict(self.frame.types)
             self.b = Builder(Block(), saved.span)
-            self.trial += 1
+            self.frame.trial += 1
             self.frame.env = {**env, "$brk": FALSE, "$cont": FALSE}
             try:
                 iteration(Value(trips.type if trips is not None else t.INT32, "k"))
             except ReturnType as found:
                 kind = type_of(found.value)
             finally:
-                self.trial -= 1
+                self.frame.trial -= 1
                 self.b, self.frame.env, self.frame.types = saved, env, types
         if kind is not None:
             env["$retval"] = self.zero(kind)

@@ -24,14 +24,15 @@ class Frame:
     returns: t.Type | None = None
     is_kernel: bool = False
     loop_depth: int = 0
+    trial: int = 0
     unrolled: int = 1
 
 
-class Restart(Exception):  # noqa: N818  (a signal, not an error)
+class Restart(Exception):
     """Lowering must begin anew, because the kernel turned out to use results of atomics."""
 
 
-class ReturnType(Exception):  # noqa: N818
+class ReturnType(Exception):
     """Carries what a function returns out of a trial lowering of a loop."""
 
     def __init__(self, value: Any):
@@ -49,7 +50,6 @@ class Convert:
         self.calls: list[tuple[Func, Span]] = []
         self.tids: list[Value] = []
         self.dims: tuple[int, Span] | None = None
-        self.trial = 0
         self.records = False
         self.customs: dict[Any, Any] = {}
 
@@ -84,8 +84,9 @@ class Convert:
     def number(self, value: Any, kind: t.Scalar, node: ast.AST, what: str = "this value") -> Value:
         """Convert implicitly, as far as Python would: literals to anything that holds them, integers to reals."""
         if isinstance(value, Weak):
-            if kind.is_float or isinstance(value.value, bool) or (isinstance(value.value, int) and _fits(value.value, kind)):
-                return const(kind, value.value)
+            number = value.value
+            if kind.is_float or isinstance(number, bool) or (isinstance(number, int) and holds(kind, number)):
+                return const(kind, number)
         elif isinstance(value, Value):
             if value.type is kind:
                 return value
@@ -115,15 +116,14 @@ class Convert:
             return self.weak_type(Weak(a.value + b.value))
         if isinstance(a, Weak):
             a, b = b, a
-        assert isinstance(a, Value)
-        left = a.type
+        left: t.Scalar = a.type
         if isinstance(b, Weak):
             if isinstance(b.value, float):
                 return left if left.is_float else self.real
             if left.kind == "b":
                 return t.BOOL if isinstance(b.value, bool) else self.weak_type(b)
-            return left if left.is_float or _fits(b.value, left) else t.INT64
-        right = b.type
+            return left if left.is_float or holds(left, b.value) else t.INT64
+        right: t.Scalar = b.type
         if left is right:
             return left
         if left.is_float and right.is_float:
@@ -163,9 +163,7 @@ class Convert:
             if is_number(value):
                 return self.number(value, kind, node, what)
         elif isinstance(kind, t.Tuple) and isinstance(value, TupleVal) and len(kind.items) == len(value.items):
-            return TupleVal(
-                tuple(self.convert(v, k, node, what) for v, k in zip(value.items, kind.items, strict=True))
-            )
+            return TupleVal(tuple(self.convert(v, k, node, what) for v, k in zip(value.items, kind.items, strict=True)))
         elif isinstance(kind, t.ArrayType) and isinstance(value, ArrayVal):
             if value.array.type == kind:
                 return value
@@ -199,12 +197,13 @@ class Convert:
             self.captures.setdefault((id(capture.holder), capture.name), capture)
 
 
-def _fits(number: int, kind: t.Scalar) -> bool:
+def holds(kind: t.Scalar, number: int) -> bool:
     """Whether an integer type holds a number."""
     if kind.kind not in "iu":
         return False
-    low, high = (0, 2 ** (8 * kind.size)) if kind.kind == "u" else (-(2 ** (8 * kind.size - 1)), 2 ** (8 * kind.size - 1))
+    bits = 8 * kind.size
+    low, high = (0, 1 << bits) if kind.kind == "u" else (-1 << (bits - 1), 1 << (bits - 1))
     return low <= number < high
 
 
-__all__ = ["Convert", "Frame", "Restart", "ReturnType", "ShapeVal", "type_of"]
+__all__ = ["Convert", "Frame", "Restart", "ReturnType", "ShapeVal", "holds", "type_of"]

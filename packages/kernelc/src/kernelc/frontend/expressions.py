@@ -32,18 +32,34 @@ from .values import (
     type_of,
 )
 
-_PYTHON_OPERATORS: dict[type, Callable[[Any, Any], Any]] = {
+_PYTHON_OPERATORS: dict[Any, Callable[[Any, Any], Any]] = {
     ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.Div: operator.truediv,
     ast.FloorDiv: operator.floordiv, ast.Mod: operator.mod, ast.Pow: operator.pow, ast.BitAnd: operator.and_,
     ast.BitOr: operator.or_, ast.BitXor: operator.xor, ast.LShift: operator.lshift, ast.RShift: operator.rshift,
     ast.Eq: operator.eq, ast.NotEq: operator.ne, ast.Lt: operator.lt, ast.LtE: operator.le, ast.Gt: operator.gt,
     ast.GtE: operator.ge,
 }  # fmt: skip
-_SIGNS = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.FloorDiv: "//", ast.Mod: "%", ast.Pow: "**",
-          ast.BitAnd: "&", ast.BitOr: "|", ast.BitXor: "^", ast.LShift: "<<", ast.RShift: ">>", ast.MatMult: "@"}  # fmt: skip
-_COMPARE = {ast.Eq: "eq", ast.NotEq: "ne", ast.Lt: "lt", ast.LtE: "le", ast.Gt: "gt", ast.GtE: "ge"}
-_BITS = {ast.BitAnd: "bitand", ast.BitOr: "bitor", ast.BitXor: "bitxor", ast.LShift: "shl", ast.RShift: "shr"}
-_LOGIC = {ast.BitAnd: "and", ast.BitOr: "or", ast.BitXor: "ne"}
+_SIGNS: dict[Any, str] = {
+    ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.FloorDiv: "//", ast.Mod: "%", ast.Pow: "**",
+    ast.BitAnd: "&", ast.BitOr: "|", ast.BitXor: "^", ast.LShift: "<<", ast.RShift: ">>", ast.MatMult: "@",
+    ast.Eq: "==", ast.NotEq: "!=", ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">=",
+}  # fmt: skip
+_ARITHMETIC: dict[Any, str] = {
+    ast.Add: "add",
+    ast.Sub: "sub",
+    ast.Mult: "mul",
+    ast.FloorDiv: "floordiv",
+    ast.Mod: "mod",
+}
+_COMPARE: dict[Any, str] = {ast.Eq: "eq", ast.NotEq: "ne", ast.Lt: "lt", ast.LtE: "le", ast.Gt: "gt", ast.GtE: "ge"}
+_BITS: dict[Any, str] = {
+    ast.BitAnd: "bitand",
+    ast.BitOr: "bitor",
+    ast.BitXor: "bitxor",
+    ast.LShift: "shl",
+    ast.RShift: "shr",
+}
+_LOGIC: dict[Any, str] = {ast.BitAnd: "and", ast.BitOr: "or", ast.BitXor: "ne"}
 
 
 class Expressions(Convert):
@@ -73,13 +89,17 @@ class Expressions(Convert):
             return Weak(node.value)
         raise self.fail(Unsupported, f"a {type(node.value).__name__} constant has no meaning in a kernel", node)
 
+    def expr_Tuple(self, node: ast.Tuple) -> Any:
+        return TupleVal(tuple(self.expr(item) for item in node.elts))
+
     # -- names and attributes
     def expr_Name(self, node: ast.Name) -> Any:
         env = self.frame.env
         if node.id in env:
             value = env[node.id]
             if isinstance(value, Maybe):
-                raise self.fail(MaybeUnassigned, f"{node.id!r} may have no value here: it is set only {value.reason}", node)
+                text = f"{node.id!r} may have no value here: it is set only {value.reason}"
+                raise self.fail(MaybeUnassigned, text, node)
             return value
         if node.id in self.local_names():
             raise self.fail(MaybeUnassigned, f"{node.id!r} has no value here yet", node)
@@ -152,11 +172,12 @@ class Expressions(Convert):
             leaves = self.b.load(base.array, index, range(len(types)), types)
             return of_type(base.array.type.element, leaves)
         if isinstance(base, ShapeVal):
-            axis = static_int(keys[0])
-            if axis is None or not 0 <= axis < base.array.type.ndim:
-                raise self.fail(Unsupported, f"shape of a {base.array.type.ndim}-dimensional array is indexed by a "
-                                f"literal below {base.array.type.ndim}", node)  # fmt: skip
-            return self.b.query("shape", axis, base.array)
+            axis, ndim = static_int(keys[0]), base.array.type.ndim
+            if len(keys) != 1 or axis is None or not -ndim <= axis < ndim:
+                name = base.array.name
+                raise self.fail(WrongIndexCount, f"the shape of {name} has {ndim} entries, and is indexed by a literal",
+                                node, advice=f"write {name}.shape[k] with k from 0 to {ndim - 1}")  # fmt: skip
+            return self.b.query("shape", axis % ndim, base.array)
         if isinstance(base, TupleVal):
             key = static_int(keys[0])
             if len(keys) != 1 or key is None or not -len(base.items) <= key < len(base.items):
@@ -171,8 +192,9 @@ class Expressions(Convert):
         if len(keys) == 1 and isinstance(keys[0], TupleVal):
             keys = list(keys[0].items)
         if len(keys) != array.type.ndim:
-            raise self.fail(WrongIndexCount, f"{array.name} has {array.type.ndim} dimensions, but is indexed by "
-                            f"{len(keys)}", node, advice=f"write {array.name}[{', '.join('ijkl'[: array.type.ndim])}]")  # fmt: skip
+            ndim, found = array.type.ndim, f"{len(keys)} ind{'ex' if len(keys) == 1 else 'ices'}"
+            raise self.fail(WrongIndexCount, f"{array.name} has {ndim} dimension{'s' * (ndim > 1)}, but got {found}",
+                            node, advice=f"write {array.name}[{', '.join('ijkl'[:ndim])}]")  # fmt: skip
         for key in keys:
             number = static_int(key)
             if number is not None and number < 0:
@@ -262,8 +284,7 @@ class Expressions(Convert):
         if kind is ast.MatMult:
             raise self.fail(NoOverload, "@ is for matrices and vectors", node)
         left, right = self.arithmetic(a, b, node)
-        op = {ast.Add: "add", ast.Sub: "sub", ast.Mult: "mul", ast.FloorDiv: "floordiv", ast.Mod: "mod"}[kind]
-        return self.b.op(op, left, right)
+        return self.b.op(_ARITHMETIC[kind], left, right)
 
     def bits(self, kind: type, a: Any, b: Any, node: ast.AST) -> Value:
         left, right = self.common(a, b, node)
@@ -377,13 +398,14 @@ class Expressions(Convert):
             if isinstance(node.op, ast.Invert) and isinstance(value.value, float):
                 raise self.fail(NoOverload, "~ is for integers", node)
             number: Any = value.value
-            return Weak(-number if isinstance(node.op, ast.USub) else +number if isinstance(node.op, ast.UAdd) else ~number)
+            signs: dict[Any, Any] = {ast.USub: operator.neg, ast.UAdd: operator.pos, ast.Invert: operator.invert}
+            return Weak(signs[type(node.op)](number))
         if isinstance(node.op, ast.UAdd) and (is_number(value) or isinstance(value, Agg)):
             return self.b.cast(t.INT32, value) if isinstance(value, Value) and value.type is t.BOOL else value
         if isinstance(node.op, ast.USub):
             if isinstance(value, Value):
                 return self.b.op("neg", self.b.cast(t.INT32, value) if value.type is t.BOOL else value)
-            if isinstance(value, Agg) and isinstance(value.type, t.Composite) and not isinstance(value.type, t.Transform):
+            if isinstance(value, Agg) and _is_linear(value.type):
                 return Agg(value.type, tuple(self.b.op("neg", v) for v in value.leaves))
         if isinstance(node.op, ast.Invert) and isinstance(value, Value) and value.type.is_int:
             return self.b.op("invert", value)
@@ -466,6 +488,11 @@ class Expressions(Convert):
 
         self.branch(cond, side(then), side(orelse), node)
         return self.frame.env.pop(key)
+
+
+def _is_linear(kind: t.Type | None) -> bool:
+    """Whether values of this type can be added and scaled."""
+    return isinstance(kind, t.Composite) and not isinstance(kind, t.Transform)
 
 
 def _is_cheap(node: ast.expr) -> bool:

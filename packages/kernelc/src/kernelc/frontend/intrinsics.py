@@ -29,4 +29,5 @@ static = Intrinsic("static", "static(expr): the value of a Python expression, co
 stop_grad = Intrinsic("stop_grad", "stop_grad(x): x without its gradient")
 grad = Intrinsic("grad", "grad(f)(a, …): partial derivatives of a scalar function by its real arguments")
 
-ALL = {i.name: i for i in (tid, load, store, atomic_add, atomic_sub, atomic_min, atomic_max, where, static, stop_grad, grad)}
+_ATOMICS = (atomic_add, atomic_sub, atomic_min, atomic_max)
+ALL = {i.name: i for i in (tid, load, store, *_ATOMICS, where, static, stop_grad, grad)}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from .. import types as t
 from ..errors import MissingAnnotation, Unsupported
@@ -81,5 +80,3 @@ def _parameter(state: Control, name: str, kind: t.Type, position: int, boxed: bo
     values = tuple(Value(scalar, label) for label, scalar in t.leaf_items(resolved, name))
     state.frame.env[name] = of_type(resolved, values)
     return Param(name, None, values)
-
-

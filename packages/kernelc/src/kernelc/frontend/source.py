@@ -37,7 +37,7 @@ class Capture:
         if type(now) is not type(self.value):
             return True
         if isinstance(now, (list, tuple)):
-            return freeze(now) != self.frozen
+            return bool(freeze(now) != self.frozen)
         return now is not self.value and not (isinstance(now, (bool, int, float, str)) and now == self.value)
 
 
@@ -90,10 +90,7 @@ class Source:
         hints = dict(self.function.__annotations__)
         if any(isinstance(h, str) for h in hints.values()):
             local = {name: cell.cell_contents for name, cell in self.cells.items()}
-            hints = {
-                name: eval(h, self.globals, local) if isinstance(h, str) else h  # noqa: S307  (the user's own source)
-                for name, h in hints.items()
-            }
+            hints = {name: eval(h, self.globals, local) if isinstance(h, str) else h for name, h in hints.items()}
         return hints
 
     def span(self, node: ast.AST) -> Span:
@@ -106,7 +103,8 @@ class Source:
     @cached_property
     def head(self) -> Span:
         node = self.definition
-        return Span(self.file, node.lineno, node.col_offset + self.indent, node.lineno, self.indent + 4 + len(self.name))
+        column = node.col_offset + self.indent
+        return Span(self.file, node.lineno, column, node.lineno, column + len("def ") + len(self.name))
 
     def lookup(self, name: str) -> tuple[Any, Capture | None]:
         """What a free name means: closure, then globals, then Python's built-ins; MISSING if nothing."""

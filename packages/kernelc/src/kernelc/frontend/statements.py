@@ -13,12 +13,14 @@ from ..errors import MaybeUnassigned, SourceError, TypeChange, TypeMismatch, Uns
 from ..ir import Atomic, Block, Check, Print, Store, Value, const
 from . import intrinsics
 from .calls import Calls
+from .convert import holds
 from .fence import REFUSED
 from .values import (
     Agg,
     ArrayVal,
     Known,
     Maybe,
+    ShapeVal,
     TupleVal,
     Weak,
     describe,
@@ -97,8 +99,6 @@ class Statements(Calls):
             callee = self.expr(value.func)
             if isinstance(callee, Known) and callee.object is intrinsics.tid:
                 return self.call_tid([], value, len(target.elts))
-        if isinstance(value, ast.Tuple):
-            return TupleVal(tuple(self.strengthen(self.expr(item)) for item in value.elts))
         return self.expr(value)
 
     def stmt_AnnAssign(self, node: ast.AnnAssign) -> None:
@@ -142,13 +142,14 @@ class Statements(Calls):
 
     def adapt_literal(self, name: str, known: t.Scalar, value: Weak, node: ast.AST) -> Any:
         """A literal takes the type that the name has, as long as it can hold it."""
-        if known.is_float or (known.is_int and isinstance(value.value, int)) or isinstance(value.value, bool) == (
-            known is t.BOOL
-        ):
-            if known is t.BOOL or not isinstance(value.value, bool):
-                if not (known.is_int and isinstance(value.value, float)):
-                    return const(known, value.value)
-        return value
+        number = value.value
+        if isinstance(number, bool):
+            fits = known is t.BOOL
+        elif isinstance(number, int):
+            fits = known.is_float or holds(known, number)
+        else:
+            fits = known.is_float
+        return const(known, number) if fits else value
 
     def type_change(self, name: str, known: t.Type, kind: t.Type, node: ast.AST) -> SourceError:
         advice = ""
@@ -161,6 +162,8 @@ class Statements(Calls):
         kind = type_of(value)
         if isinstance(value, TupleVal):
             items = list(value.items)
+        elif isinstance(value, ShapeVal):
+            items = [self.b.query("shape", axis, value.array) for axis in range(value.array.type.ndim)]
         elif isinstance(value, Agg) and (n := length_of(kind)) is not None:
             items = [self.component(value, [Weak(k)], node) for k in range(n)]
         else:
@@ -194,7 +197,8 @@ class Statements(Calls):
     def part(self, outer: Place, key: Any, node: ast.AST) -> Place:
         found = part_of(outer.kind, key)
         if found is None or outer.dynamic:
-            raise self.fail(TypeMismatch, f"{type_name(outer.kind)} has no component {key!r} that can be assigned", node)
+            raise self.fail(TypeMismatch, f"{type_name(outer.kind)} has no component {key!r} that can be assigned",
+                            node)  # fmt: skip
         kind, first = found
         return Place(kind, outer.first + first, outer.name, outer.array, outer.index)
 

@@ -55,7 +55,8 @@ template <class T> KC_FN T kc_real_mod(T a, T b) {
 template <class T> KC_FN T kc_real_floordiv(T a, T b) {
     T q = (a - kc_real_mod(a, b)) / b;
     T whole = kc_floor(q);
-    return q - whole > (T)0.5 ? whole + 1 : whole;
+    if (q - whole > (T)0.5) whole += 1;
+    return whole != 0 ? whole : kc_copysign((T)0, a / b);
 }
 KC_FN int32_t kc_floordiv(int32_t a, int32_t b) { return kc_int_floordiv(a, b); }
 KC_FN int64_t kc_floordiv(int64_t a, int64_t b) { return kc_int_floordiv(a, b); }
