@@ -18,6 +18,7 @@ export PIP_BUILD_CONSTRAINT := $(CURDIR)/constraints.txt
 
 .PHONY: help demo test nightly lint types contract docs install dev clean
 .DELETE_ON_ERROR:
+.NOTPARALLEL:
 
 help:
 	@echo "make demo      recover how a cloth was thrown; writes $(OUT)/report.html"
