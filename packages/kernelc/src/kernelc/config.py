@@ -5,18 +5,21 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-_CHOICES = {"singular": ("zero", "ieee", "raise"), "device": ("cpu", "cuda", "python")}
+_CHOICES = {"singular": ("zero", "ieee", "raise"), "device": ("cpu", "cuda", "python"), "lanes": ("auto", 0, 2, 4, 8, 16)}
 
 
 class Config:
     """The settings of this process. Setting an unknown name, or a value that is not among the choices, raises."""
 
-    __slots__ = ("_generation", "cache_dir", "debug", "device", "singular", "tape_limit", "threads")
+    __slots__ = ("_generation", "cache_dir", "debug", "device", "lanes", "singular", "tape_limit", "threads")
 
     debug: bool
     """Check bounds, NaN, division by zero, uninitialised reads and store races in every launch (KERNELC_DEBUG)."""
     device: str
     """Where launches run that do not say so: "cpu", "cuda" or "python" (KERNELC_DEVICE)."""
+    lanes: str | int
+    """How many threads run side by side in SIMD lanes: "auto" (what the machine has), 0 for none, or 2, 4, 8, 16
+    (KERNELC_LANES)."""
     singular: str
     """What a derivative is at a singular point: "zero" (the documented subgradient), "ieee" or "raise"."""
     tape_limit: int
@@ -31,6 +34,8 @@ class Config:
         cache = os.environ.get("KERNELC_CACHE_DIR")
         self.debug = os.environ.get("KERNELC_DEBUG", "0") not in ("", "0")
         self.device = os.environ.get("KERNELC_DEVICE", "cpu")
+        lanes = os.environ.get("KERNELC_LANES", "auto")
+        self.lanes = int(lanes) if lanes.isdigit() else lanes
         self.singular = "zero"
         self.tape_limit = int(os.environ.get("KERNELC_TAPE_LIMIT", 2 << 30))
         self.threads = int(os.environ.get("KERNELC_THREADS", "0"))

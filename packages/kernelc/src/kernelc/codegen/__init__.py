@@ -1,7 +1,12 @@
 """IR → text (C++), and the layout of the argument block."""
 
 from .cpp import HEADER, Code, Site, emit
+from .lanes import emit_lanes, lanes_header
 from .layout import Layout, Slot, layout, pack_scalar
 from .ownership import is_parallel
+from .uniform import lanes_refused
 
-__all__ = ["HEADER", "Code", "Layout", "Site", "Slot", "emit", "is_parallel", "layout", "pack_scalar"]
+__all__ = [
+    "HEADER", "Code", "Layout", "Site", "Slot", "emit", "emit_lanes", "is_parallel", "lanes_header", "lanes_refused", "layout",
+    "pack_scalar",
+]  # fmt: skip

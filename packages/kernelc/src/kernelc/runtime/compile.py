@@ -9,10 +9,20 @@ from typing import Any
 
 from .. import _native, ir
 from ..adjoint import AdjointKernel, adjoint, expand_gradients, split_loops, tangent
-from ..codegen import HEADER, Code, Layout, emit, is_parallel, layout
+from ..codegen import (
+    HEADER,
+    Code,
+    Layout,
+    emit,
+    emit_lanes,
+    is_parallel,
+    lanes_header,
+    lanes_refused,
+    layout,
+)
 from ..config import config
 from ..frontend import Lowered, Source, lower
-from ..toolchain import build_many
+from ..toolchain import build_many, simd
 from ..types import Scalar
 
 
@@ -32,6 +42,11 @@ class Binary:
     code: Code
     entry: int
     parallel: bool
+    width: int
+
+    @property
+    def prints(self) -> bool:
+        return any(s.parts for s in self.code.sites)
 
 
 class Variant:
@@ -46,6 +61,7 @@ class Variant:
         self._adjoints: dict[frozenset[int], AdjointKernel] = {}
         self._tangents: dict[frozenset[int], ir.Kernel] = {}
         self._binaries: dict[Any, Binary] = {}
+        self._refused: dict[ir.Kernel, str] = {}
         walk = list(self.kernel.body.walk())
         self.written = sorted({s.array.position for s in walk if isinstance(s, (ir.Store, ir.Atomic))})
         self.read = sorted({s.array.position for s in walk if isinstance(s, ir.Load)})
@@ -71,27 +87,53 @@ class Variant:
             return self.kernel
         return self.adjoint(seeds).kernel if which == "adjoint" else self.tangent(seeds)
 
-    def code(self, which: str, seeds: frozenset[int], contiguous: frozenset[int]) -> Code:
+    def width(self, which: str, seeds: frozenset[int]) -> int:
+        """How many threads of this kernel run side by side in lanes; 0 if it runs thread by thread."""
+        if config.debug or not config.lanes:
+            return 0
+        kernel = self.ir_of(which, seeds)
+        if kernel not in self._refused:
+            self._refused[kernel] = lanes_refused(kernel)
+        if self._refused[kernel]:
+            return 0
+        return simd().bytes // self.real.size if config.lanes == "auto" else int(config.lanes)
+
+    def code(self, which: str, seeds: frozenset[int], contiguous: frozenset[int], width: int = 0, suffix: str = "") -> Code:
         """C++ of the forward, adjoint or tangent kernel."""
         kernel = self.ir_of(which, seeds)
-        return emit(kernel, _symbol(kernel.name), contiguous=contiguous, debug=config.debug)
+        name = _symbol(kernel.name) + suffix
+        if width:
+            return emit_lanes(kernel, name, width, contiguous=contiguous)
+        return emit(kernel, name, contiguous=contiguous, debug=config.debug)
 
-    def binaries(self, wanted: Sequence[tuple[str, frozenset[int]]], contiguous: frozenset[int]) -> list[Binary]:
-        """Machine code for several kernels of this variant, built in one run where it is missing."""
-        keys = [(which, seeds, contiguous, config.debug) for which, seeds in wanted]
+    def binaries(
+        self, wanted: Sequence[tuple[str, frozenset[int]]], contiguous: frozenset[int], total: int = 1
+    ) -> list[Binary]:
+        """Machine code for several kernels of this variant, for launches of `total` threads."""
+        keys = [self.key(which, seeds, contiguous, total) for which, seeds in wanted]
         missing = [k for k in dict.fromkeys(keys) if k not in self._binaries]
-        codes = {k: self.code(k[0], k[1], contiguous) for k in missing}
-        if codes:
-            text = {k: HEADER + c.text for k, c in codes.items()}
-            libraries = build_many({f"{c.name}": text[k] for k, c in codes.items()})
+        if missing:
+            codes = {k: self.code(k[0], k[1], contiguous, k[4]) for k in missing}
+            libraries = build_many({c.name: _unit([c.text], [k[4]]) for k, c in codes.items()})
             for k, c in codes.items():
                 self._binaries[k] = self._open(k, c, str(libraries[c.name]))
         return [self._binaries[k] for k in keys]
 
+    def key(self, which: str, seeds: frozenset[int], contiguous: frozenset[int], total: int) -> Any:
+        """What machine code depends on. Launches too small to fill a group run thread by thread."""
+        width = self.width(which, seeds)
+        return (which, seeds, contiguous, config.debug, width if total >= width else 0)
+
     def _open(self, key: Any, code: Code, path: str) -> Binary:
         kernel = self.ir_of(key[0], key[1])
         entry = _native.symbol(_native.open_library(path), code.name)
-        return Binary(kernel, self.layout, code, entry, is_parallel(kernel) and not config.debug)
+        return Binary(kernel, self.layout, code, entry, is_parallel(kernel) and not config.debug, key[4])
+
+
+def _unit(texts: Sequence[str], widths: Sequence[int]) -> str:
+    """A translation unit of several kernels."""
+    used = [w for w in widths if w]
+    return HEADER + (lanes_header(used, simd().libmvec) if used else "") + "".join(texts)
 
 
 def _symbol(name: str) -> str:
@@ -100,19 +142,15 @@ def _symbol(name: str) -> str:
     return f"kc_{plain}" if plain == name else f"kc_{plain}_{hashlib.sha256(name.encode()).hexdigest()[:8]}"
 
 
-def prebuild(jobs: Sequence[tuple[Variant, str, frozenset[int], frozenset[int]]]) -> None:
+def prebuild(jobs: Sequence[tuple[Variant, str, frozenset[int], frozenset[int]]], total: int = 1) -> None:
     """Build many kernels as one module: what tests and ahead-of-time users do to wait once."""
-    texts: list[str] = []
     pending: list[tuple[Variant, Any, Code]] = []
     for n, (variant, which, seeds, contiguous) in enumerate(jobs):
-        key = (which, seeds, contiguous, config.debug)
-        if key in variant._binaries:
-            continue
-        kernel = variant.ir_of(which, seeds)
-        code = emit(kernel, f"{_symbol(kernel.name)}_{n}", contiguous=contiguous, debug=config.debug)
-        texts.append(code.text)
-        pending.append((variant, key, code))
+        key = variant.key(which, seeds, contiguous, total)
+        if key not in variant._binaries:
+            pending.append((variant, key, variant.code(which, seeds, contiguous, key[4], f"_{n}")))
     if pending:
-        (library,) = build_many({"batch": HEADER + "".join(texts)}).values()
+        text = _unit([code.text for _, _, code in pending], [key[4] for _, key, _ in pending])
+        (library,) = build_many({"batch": text}).values()
         for variant, key, code in pending:
             variant._binaries[key] = variant._open(key, code, str(library))

@@ -61,8 +61,8 @@ def _tangent(a: Array, direction: Any) -> Array:
 
 def _run_tangent(plan: Any, args: list[Any], dim: tuple[int, ...], seeds: frozenset[int], dots: dict[int, Array]) -> None:
     launches.apply_settings()
-    (binary,) = plan.variant.binaries([("tangent", seeds)], plan.contiguous)
     total, head = launches.grid(dim, plan.kernel)
+    (binary,) = plan.variant.binaries([("tangent", seeds)], plan.contiguous, total)
     block = bytearray(launches.block_of(plan, args, head))
     for i, dot in dots.items():
         struct.pack_into("<q", block, 8 * plan.variant.layout.slots[i].role("tangent"), dot._data.ctypes.data)
@@ -97,47 +97,29 @@ class _Checkpointed:
         self.others: list[Array] = []
 
     def record(self) -> None:
-        outer = self.outer
-        self.forward()
-        self.others = self.find_inputs()
-        outer._touch([*self.state, *self.others])
-        outer.record(self.backward, reads=[*self.state, *self.others], writes=self.state, forward=self.forward)
+        spy = _Spy(self.outer)
+        self.forward(spy)
+        mine = {a._storage for a in self.state}
+        self.others = [a for s, a in spy.read.items() if s not in mine]
+        for storage in spy.written:
+            if storage not in mine:
+                self.outer._ledger.foreign[storage] = "by the steps of kc.checkpoint, but is not in its `state`"
+        self.outer._touch([*self.state, *self.others])
+        self.outer.record(self.backward, reads=[*self.state, *self.others], writes=self.state, forward=self.forward)
 
-    def paused(self) -> Any:
-        """The outer tape does not see the launches of the steps."""
-        return recording.paused()
-
-    def forward(self) -> None:
+    def forward(self, spy: _Spy | None = None) -> None:
+        """Run all steps, unseen by the outer tape, and keep the state now and then."""
         self.kept = []
-        with self.paused():
+        with recording.paused():
+            if spy is not None:
+                recording.start(spy)
             for k in range(self.steps):
                 if k % self.every == 0:
                     self.kept.append([a._data.copy() for a in self.state])
                 self.step(k)
+            if spy is not None:
+                recording.stop(spy)
         self.final = [a._data.copy() for a in self.state]
-
-    def find_inputs(self) -> list[Array]:
-        """Arrays besides the state that carry gradients into the steps: seen by recording one step."""
-        saved = [a._data.copy() for a in self.state]
-        flags = [a.requires_grad for a in self.state]
-        with self.paused():
-            self.restore(self.kept[0]) if self.kept else None
-            for a in self.state:
-                a.requires_grad = True
-            with Tape() as tape:
-                for a in self.outer._active.values():
-                    tape._active.setdefault(a._storage, a)
-                if self.steps:
-                    self.step(0)
-        for a, flag in zip(self.state, flags, strict=True):
-            a.requires_grad = flag
-        self.restore(saved)
-        mine = {a._storage for a in self.state}
-        for storage in tape._written:
-            if storage not in mine and storage in tape._active:
-                self.outer._ledger.foreign[storage] = "by the steps of kc.checkpoint, but is not in its `state`"
-        roots = [r for s, r in tape._active.items() if s not in mine and self.outer._carries(r)]
-        return [r for r in roots if r._storage in tape._versions]
 
     def restore(self, contents: list[np.ndarray[Any, Any]]) -> None:
         for a, data in zip(self.state, contents, strict=True):
@@ -145,7 +127,7 @@ class _Checkpointed:
 
     def backward(self) -> None:
         versions = [(s, s.version) for s in self.outer._versions]
-        with self.paused():
+        with recording.paused():
             for n in range(len(self.kept) - 1, -1, -1):
                 self.segment(n)
         self.restore(self.final)
@@ -173,3 +155,27 @@ class _Checkpointed:
         for a, gradient in before.items():
             assert a.grad is not None
             a.grad._data[...] += gradient
+
+
+class _Spy:
+    """Stands in for a tape to see what the steps read and write, without recording them."""
+
+    def __init__(self, outer: Tape):
+        self.outer = outer
+        self.read: dict[Any, Array] = {}
+        self.written: dict[Any, None] = {}
+
+    def _launch(self, plan: Any, args: list[Any], dim: tuple[int, ...], device: str) -> None:
+        for i in plan.arrays:
+            if args[i].real is not None and self.outer._carries(args[i]):
+                self.read.setdefault(args[i]._storage, args[i].root)
+        for i in plan.variant.written:
+            if args[i].real is not None:
+                self.written[args[i]._storage] = None
+        launches.run(plan, args, dim, device)
+
+    def _write(self, target: Array, kind: str, source: Any) -> bool:
+        if isinstance(source, Array) and self.outer._carries(source):
+            self.read.setdefault(source._storage, source.root)
+        self.written[target._storage] = None
+        return False

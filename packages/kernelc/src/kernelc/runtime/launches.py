@@ -36,14 +36,16 @@ def launch(
     if plan is None or plan.stale() or not _fits_again(plan, args):
         plan, args = kernel.plan(args)
         check_dims(plan, dim)
-    elif device is None and not open_tapes and plan.entry and config.device == "cpu" and not config.debug:
-        check_overlap(plan, args)
-        failure = _native.launch(plan.entry, block_of(plan, args, head), total, plan.parallel)
-        for i in plan.variant.written:
-            args[i]._storage.version += 1
-        if failure is not None or plan.prints:
-            report(plan.code, failure, kernel.name)
-        return
+    elif device is None and not open_tapes and config.device == "cpu" and not config.debug:
+        binary = plan.binaries[total >= plan.width]
+        if binary is not None:
+            check_overlap(plan, args)
+            failure = _native.launch(binary.entry, block_of(plan, args, head), total, binary.parallel)
+            for i in plan.variant.written:
+                args[i]._storage.version += 1
+            if failure is not None or binary.prints:
+                report(binary.code, failure, kernel.name)
+            return
     check_dims(plan, dim)
     check_overlap(plan, args)
     where = check_device(device)
@@ -105,17 +107,13 @@ def block_of(plan: Plan, args: Sequence[Any], head: bytes) -> bytes:
     return b"".join([head, *[a._words if p is None else p(a) for p, a in zip(plan.packers, args, strict=True)]])
 
 
-def prepare(plan: Plan, which: str, seeds: frozenset[int] = frozenset()) -> Any:
-    """The machine code of a plan's forward, adjoint or tangent kernel."""
-    (binary,) = plan.variant.binaries([(which, seeds)], plan.contiguous)
-    if which == "forward":
-        set_entry(plan, binary)
-    return binary
-
-
-def set_entry(plan: Plan, binary: Any) -> None:
-    plan.entry, plan.parallel, plan.code = binary.entry, binary.parallel, binary.code
-    plan.prints = any(s.parts for s in binary.code.sites)
+def prepare(plan: Plan, total: int) -> Any:
+    """The machine code of a plan's forward kernel for a launch of `total` threads."""
+    plan.width = plan.variant.width("forward", frozenset())
+    fills = total >= plan.width
+    if plan.binaries[fills] is None:
+        (plan.binaries[fills],) = plan.variant.binaries([("forward", frozenset())], plan.contiguous, total)
+    return plan.binaries[fills]
 
 
 def run(plan: Plan, args: list[Any], dim: tuple[int, ...], device: str) -> None:
@@ -126,14 +124,14 @@ def run(plan: Plan, args: list[Any], dim: tuple[int, ...], device: str) -> None:
     elif device == "cuda":
         raise NoCuda("no CUDA device is available", advice='launch on the CPU: device="cpu"')
     else:
-        prepare(plan, "forward")
         total, head = grid(dim, plan.kernel)
+        binary = prepare(plan, total)
         block = block_of(plan, args, head)
         if config.debug:
             block = with_shadows(plan, args, bytearray(block))
-        failure = _native.launch(plan.entry, bytes(block), total, plan.parallel)
+        failure = _native.launch(binary.entry, bytes(block), total, binary.parallel)
         bump(plan, args)
-        report(plan.code, failure, plan.kernel.name)
+        report(binary.code, failure, plan.kernel.name)
         return
     bump(plan, args)
 

@@ -78,7 +78,9 @@ class Tape:
     # -- recording
     def _carries(self, array: Array) -> bool:
         root = array.root
-        return root.requires_grad or array.requires_grad or root._storage in self._active
+        if root.requires_grad or array.requires_grad or root._storage in self._active:
+            return True
+        return any(outer._carries(array) for outer in recording.outer(self))
 
     def _launch(self, plan: Plan, args: list[Any], dim: tuple[int, ...], device: str) -> None:
         """Run and record a launch."""
@@ -134,22 +136,21 @@ class Tape:
         plan = entry.plan
         assert plan is not None
         launches.apply_settings()
-        if entry.seeds is not None and entry.device == "cpu":
-            forward, _ = plan.variant.binaries([("forward", frozenset()), ("adjoint", entry.seeds)], plan.contiguous)
-            launches.set_entry(plan, forward)
-        else:
-            launches.prepare(plan, "forward")
         total, head = launches.grid(entry.dim, plan.kernel)
+        if entry.seeds is not None:
+            # Both sweeps are built in one run of the tool chain.
+            plan.variant.binaries([("forward", frozenset()), ("adjoint", entry.seeds)], plan.contiguous, total)
+        binary = launches.prepare(plan, total)
         block = bytearray(launches.block_of(plan, entry.args, head))
         if plan.variant.records:
             entry.record = _native.Record()
             struct.pack_into("<q", block, 32, entry.record.pointer)
-        step = self._forward.add_launch(plan.entry, bytes(block), total, plan.parallel, entry.record)
-        self._codes[step], self._names[step] = plan.code, plan.kernel.name
+        step = self._forward.add_launch(binary.entry, bytes(block), total, binary.parallel, entry.record)
+        self._codes[step], self._names[step] = binary.code, plan.kernel.name
         self._forward.keep(entry.args)
         checked = launches.with_shadows(plan, entry.args, block) if launches.config.debug else bytes(block)
-        failure = _native.launch(plan.entry, checked, total, plan.parallel)
-        launches.report(plan.code, failure, plan.kernel.name)
+        failure = _native.launch(binary.entry, checked, total, binary.parallel)
+        launches.report(binary.code, failure, plan.kernel.name)
 
     def _again_in_python(self, entry: Entry) -> None:
         assert entry.plan is not None
@@ -203,6 +204,9 @@ class Tape:
     def _write(self, target: Array, kind: str, source: Any) -> bool:
         """`zero_` and `assign` while recording."""
         used = [target, source] if isinstance(source, Array) else [target]
+        if target._data.size == target.root._data.size:
+            # All of it is overwritten: where it came from no longer matters.
+            self._ledger.foreign.pop(target._storage, None)
         self._touch(used)
         entry = Entry(f"{kind}{'_' if kind == 'zero' else ''} {len(self.entries)}", writes=[target])
         self._protect([target], entry)
@@ -210,15 +214,13 @@ class Tape:
             entry.reads = [source]
             if self._carries(source):
                 self._activate([source, target])
-            content: Any = source._data
-        else:
-            content = 0 if source is None else np.array(source)
+        content = np.array(source) if isinstance(source, np.ndarray) else source
 
         def write() -> None:
-            target._data[...] = content if kind == "assign" else np.zeros((), target._data.dtype)
+            target._put(content)
 
         write()
-        if kind == "zero" and target._data.flags.c_contiguous:
+        if kind == "zero" and target._data.flags.c_contiguous and target._source is None:
             self._forward.add_zero(target._data.ctypes.data, target._data.nbytes)
         else:
             self._forward.add_call(write)
@@ -417,8 +419,8 @@ class Tape:
     def _reverse_launch(self, program: Any, codes: dict[int, Any], entry: Entry) -> None:
         plan = entry.plan
         assert plan is not None and entry.seeds is not None
-        (binary,) = plan.variant.binaries([("adjoint", entry.seeds)], self._dense(entry))
         total, head = launches.grid(entry.dim, plan.kernel)
+        (binary,) = plan.variant.binaries([("adjoint", entry.seeds)], self._dense(entry), total)
         block = bytearray(launches.block_of(plan, entry.args, head))
         if entry.record is not None:
             struct.pack_into("<q", block, 32, entry.record.pointer)

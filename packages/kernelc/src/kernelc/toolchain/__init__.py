@@ -6,5 +6,6 @@ Nothing here knows what a kernel is. Codegen hands in C++17 text, the runtime op
 from kernelc.toolchain.build import build, build_many
 from kernelc.toolchain.cache import cache_root
 from kernelc.toolchain.probe import Compiler, compiler
+from kernelc.toolchain.simd import Simd, simd
 
-__all__ = ["Compiler", "build", "build_many", "cache_root", "compiler"]
+__all__ = ["Compiler", "Simd", "build", "build_many", "cache_root", "compiler", "simd"]

@@ -1,0 +1,504 @@
+"""IR → C++ that runs a group of threads at a time, one per SIMD lane.
+
+Uniform values stay scalars, varying ones are vectors. Where threads part ways, a mask says which lanes are active:
+both sides of a branch run under their masks, a loop runs until no lane is left in it. Loads are safe for inactive
+lanes (their index is replaced), effects happen for active lanes only, in the order of the threads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from .. import ir
+from ..builtins import TABLE
+from ..types import BOOL, FLOAT32, FLOAT64, Scalar, Type, element_size, leaf_offsets, leaves
+from .cpp import _TYPES, Code, _Emitter, _literal
+from .ownership import thread_indices
+from .uniform import is_divergent, varying_values
+
+_VECTORS = {"bool": "vb", "int32": "vi", "int64": "vl", "uint32": "vu", "float32": "vf", "float64": "vd"}
+_INFIX = frozenset(("add", "sub", "mul", "div", "lt", "le", "gt", "ge", "eq", "ne", "bitand", "bitor", "bitxor"))
+
+
+def lanes_header(widths: Sequence[int], libmvec: bool) -> str:
+    """What a translation unit with kernels of these widths includes."""
+    lines = ["#define KC_LIBMVEC 1"] if libmvec else []
+    for width in sorted(set(widths)):
+        lines += [f"#define KC_LANES {width}", '#include "kernelc/lanes.h"']
+    return "\n".join(lines) + "\n" if lines else ""
+
+
+def emit_lanes(kernel: ir.Kernel, name: str, width: int, *, contiguous: frozenset[int] = frozenset()) -> Code:
+    """C++ for a kernel that runs `width` threads at a time."""
+    return _LaneEmitter(kernel, name, contiguous, width).run()
+
+
+class _LaneEmitter(_Emitter):
+    def __init__(self, kernel: ir.Kernel, name: str, contiguous: frozenset[int], width: int):
+        super().__init__(kernel, name, contiguous, debug=False)
+        self.width = width
+        self.varying = varying_values(kernel)
+        self.axes = thread_indices(kernel)
+        self.mask, self.full = "active", "full"
+        self.divergent = False
+        self.masks = 0
+
+    # -- the whole
+    def run(self) -> Code:
+        self.unpack()
+        head_lines = self.lines
+        self.lines, self.depth = [], 2
+        self.block(self.kernel.body)
+        body = self.lines
+        w = self.width
+        own = [
+            f"    const bool own{p} = {self.own_condition(p)};" for p in sorted(self.own_arrays())
+        ]  # fmt: skip
+        head = [
+            f'extern "C" __attribute__((visibility("default"))) void {self.entry}'
+            "(const int64_t* block, int64_t begin, int64_t end, kc_context* ctx) {",
+            f"    using namespace kc_lanes_{w};",
+        ]
+        loop = [
+            f"    for (int64_t thread = begin; thread < end; thread += {w}) {{",
+            "        const int32_t left = (int32_t)(end - thread);",
+            f"        const bool full = left >= {w};",
+            "        const vb active = full ? kc_splat(true) : kc_mask(kc_iota() < left);",
+            "        const vi lane = full ? kc_iota() : kc_min(kc_iota(), kc_splat(left - 1));",
+            "        ctx->thread = thread; (void)active; (void)lane;",
+        ]
+        text = [*self.function_text, *head, *head_lines, *own, *loop, *body, "    }", "}"]
+        return Code(self.entry, "\n".join(text) + "\n", self.sites)
+
+    def own_arrays(self) -> set[int]:
+        return {s.array.position for s in self.kernel.body.walk()
+                if isinstance(s, (ir.Load, ir.Store, ir.Atomic)) and self.is_own_access(s)}  # fmt: skip
+
+    def own_condition(self, p: int) -> str:
+        """An element of its own lies at the linear index of the thread, if the array has the shape of the grid."""
+        inner = [f"a{p}_n{axis} == dim{axis}" for axis in range(1, self.kernel.dims)]
+        return " && ".join(inner) or "true"
+
+    def is_own_access(self, s: ir.Load | ir.Store | ir.Atomic) -> bool:
+        order = [self.axes.get(v, -1) for v in s.index]
+        return order == list(range(self.kernel.dims)) and self.is_dense(s.array)
+
+    def is_dense(self, array: ir.ArrayRef) -> bool:
+        """Whether elements follow each other without gaps, all leaves of one type."""
+        if array.role in ("value", "grad") and array.position not in self.contiguous:
+            return False
+        return len(set(leaves(array.type.element))) == 1 and leaves(array.type.element)[0] is not BOOL
+
+    # -- values
+    def is_varying(self, value: ir.Value) -> bool:
+        return value in self.varying
+
+    def kind(self, value: ir.Value) -> str:
+        return _VECTORS[value.type.name] if value in self.varying else _TYPES[value.type.name]
+
+    def vector(self, value: ir.Value) -> str:
+        """A value as a vector, whatever it is."""
+        name = self.name(value)
+        if value in self.varying:
+            return name
+        if isinstance(value, ir.Const):
+            return f"kc_splat(({_TYPES[value.type.name]}){_literal(value)})"
+        return f"kc_splat({name})"
+
+    # -- operations
+    def emit_Op(self, s: ir.Op) -> None:
+        if s.out not in self.varying:
+            super().emit_Op(s)
+        elif s.op == "select":
+            cond, a, b = s.args
+            if cond not in self.varying:
+                self.define(s.out, f"{self.name(cond)} ? {self.vector(a)} : {self.vector(b)}")
+            else:
+                self.define(s.out, f"kc_select({', '.join(self.vector(v) for v in s.args)})")
+        elif s.op == "cast":
+            self.define(s.out, self.lane_cast(s.out.type, s.args[0]))
+        else:
+            self.define(s.out, self.lane_op(s))
+
+    def lane_op(self, s: ir.Op) -> str:
+        row = TABLE.scalar(s.op)
+        kind = s.args[0].type
+        if s.op == "not":
+            return f"~{self.vector(s.args[0])}"
+        if s.op == "isnan":
+            x = self.vector(s.args[0])
+            return f"kc_mask({x} != {x})"
+        args = [self.vector(a) for a in s.args]
+        if s.op in _INFIX:
+            # One side may stay a scalar: the compiler spreads it.
+            args = [self.name(a) if isinstance(a, ir.Const) and kind.is_float else v for a, v in zip(s.args, args, strict=True)]
+        template = row.cpp_int if row.cpp_int and kind.is_int else row.cpp
+        if s.op == "frac":
+            template = "({0} - floor{f}({0}))"
+        text = template.format(*args, f="f" if kind is FLOAT32 else "")
+        return f"kc_mask{text}" if row.kind == "compare" else text
+
+    def lane_cast(self, target: Scalar, value: ir.Value) -> str:
+        x, source = self.vector(value), value.type
+        if source is BOOL:
+            return f"__builtin_convertvector(-{x}, {_VECTORS[target.name]})"
+        if source.is_float and not target.is_float:
+            return f"kc_to_{target.name}({x})"
+        return f"__builtin_convertvector({x}, {_VECTORS[target.name]})"
+
+    def emit_Query(self, s: ir.Query) -> None:
+        if s.what != "tid":
+            super().emit_Query(s)
+            return
+        dims = self.kernel.dims
+        if dims == 1:
+            self.define(s.out, "(int32_t)thread + lane")
+            return
+        # One division for the first lane; the others follow it.
+        if s.axis == 0:
+            names = [f"x{axis}" for axis in range(dims)]
+            self.put(f"vi {', '.join(names)};")
+            self.put("{ int64_t at = thread;")
+            for axis in range(dims - 1, 0, -1):
+                self.put(f"  int32_t b{axis} = (int32_t)(at % dim{axis}); at /= dim{axis};")
+            self.put("  int32_t b0 = (int32_t)at;")
+            self.put(f"  for (int l = 0; l < {self.width}; ++l) {{")
+            for axis in range(dims):
+                self.put(f"    x{axis}[l] = b{axis};")
+            self.put("    if (l + 1 >= left) continue;")
+            step = f"++b{dims - 1};"
+            for axis in range(dims - 1, 0, -1):
+                step += f" if (b{axis} == dim{axis}) {{ b{axis} = 0; ++b{axis - 1}; }}"
+            self.put(f"    {step}")
+            self.put("  } }")
+        self.define(s.out, f"x{s.axis}")
+
+    # -- memory
+    def pointer(self, array: ir.ArrayRef, comp: int) -> str:
+        kind, offset = leaves(array.type.element)[comp], leaf_offsets(array.type.element)[comp]
+        return f"({_TYPES[kind.name]}*)(a{array.position}_{array.role} + {offset})"
+
+    def safe_index(self, s: ir.Load | ir.Store | ir.Atomic) -> list[str]:
+        """Index vectors whose inactive lanes point at the first element."""
+        found = []
+        for v in s.index:
+            x = self.vector(v)
+            if self.divergent and v in self.varying:
+                zero = "(vi){}" if v.type.size == 4 else "(vl){}"
+                x = f"kc_select({self.mask}, {x}, {zero})" if v.type is not BOOL else x
+            found.append(x)
+        return found
+
+    def byte_offsets(self, s: ir.Load | ir.Store | ir.Atomic) -> str:
+        """A variable with the byte offset of each lane's element."""
+        array, p = s.array, s.array.position
+        names = [f"__builtin_convertvector({x}, vl)" for x in self.safe_index(s)]
+        if array.role in ("value", "grad") and p not in self.contiguous:
+            step = "s" if array.role == "value" else "g"
+            text = " + ".join(f"{x} * a{p}_{step}{axis}" for axis, x in enumerate(names))
+        else:
+            text = names[0]
+            for axis in range(1, array.type.ndim):
+                text = f"({text} * a{p}_n{axis} + {names[axis]})"
+            text = f"{text} * (int64_t){element_size(array.type.element)}"
+        return self.temporary("vl", text)
+
+    def temporary(self, kind: str, text: str) -> str:
+        name = f"m{len(self.names)}"
+        self.names[ir.Value(BOOL)] = name
+        self.put(f"const {kind} {name} = {text};")
+        return name
+
+    def is_uniform_access(self, s: ir.Load | ir.Store | ir.Atomic) -> bool:
+        return not any(v in self.varying for v in s.index)
+
+    def emit_Load(self, s: ir.Load) -> None:
+        if self.is_uniform_access(s) and not any(v in self.varying for v in s.outs):
+            super().emit_Load(s)
+            return
+        if self.is_own_access(s):
+            for out in s.outs:
+                self.put(f"{self.kind(out)} {self.name(out)};")
+            self.put(f"if ({self.full} && own{s.array.position}) {{")
+            self.own_load(s)
+            self.put("} else {")
+            self.depth += 1
+            self.gather(s, declare=False)
+            self.depth -= 1
+            self.put("}")
+        else:
+            self.gather(s, declare=True)
+
+    def own_load(self, s: ir.Load) -> None:
+        count = len(leaves(s.array.type.element))
+        base = f"{self.pointer(s.array, 0)} + thread * {count}"
+        for out, comp in zip(s.outs, s.comps, strict=True):
+            self.put(f"    {self.name(out)} = kc_load_own<{count}>({base}, {comp});")
+
+    def gather(self, s: ir.Load, *, declare: bool) -> None:
+        at = self.byte_offsets(s)
+        for out, comp in zip(s.outs, s.comps, strict=True):
+            kind, offset = leaves(s.array.type.element)[comp], leaf_offsets(s.array.type.element)[comp]
+            text = self.gathered(kind, f"a{s.array.position}_{s.array.role} + {offset}", at)
+            if declare:
+                self.define(out, text)
+            else:
+                self.put(f"{self.name(out)} = {text};")
+
+    def gathered(self, kind: Scalar, base: str, at: str) -> str:
+        if kind is BOOL:
+            return f"kc_gather_bytes((const bool*)({base}), {at})"
+        return f"kc_gather_{kind.name}({base}, {at})"
+
+    def emit_Store(self, s: ir.Store) -> None:
+        self.scatter(s, lambda place, value: f"{place} = {value};")
+
+    def emit_Atomic(self, s: ir.Atomic) -> None:
+        self.scatter(s, lambda place, value: f"{place} += {value};")
+
+    def scatter(self, s: ir.Store | ir.Atomic, write: object) -> None:
+        """Write the active lanes in thread order; a group that owns its elements writes them together."""
+        if self.is_own_access(s) and self.is_whole(s):
+            self.put(f"if ({self.full} && own{s.array.position}) {{")
+            self.own_write(s)
+            self.put("} else {")
+            self.depth += 1
+            self.each_lane(s, write)
+            self.depth -= 1
+            self.put("}")
+        else:
+            self.each_lane(s, write)
+
+    def is_whole(self, s: ir.Store | ir.Atomic) -> bool:
+        count = len(leaves(s.array.type.element))
+        return count == 1 or (len(s.comps) == count and count <= 3)
+
+    def own_write(self, s: ir.Store | ir.Atomic) -> None:
+        count = len(leaves(s.array.type.element))
+        base = f"{self.pointer(s.array, 0)} + thread * {count}"
+        values = [self.vector(s.values[s.comps.index(c)]) for c in range(count)]
+        if isinstance(s, ir.Atomic):
+            values = [f"kc_load_own<{count}>({base}, {c}) + {v}" for c, v in enumerate(values)]
+        self.put(f"    kc_store_own({base}, {', '.join(values)});")
+
+    def each_lane(self, s: ir.Store | ir.Atomic, write: object) -> None:
+        assert callable(write)
+        at = self.byte_offsets(s)
+        element: Type = s.array.type.element
+        buffers = []
+        for value in s.values:
+            buffers.append(self.temporary(_VECTORS[value.type.name], self.vector(value)))
+        bits = f"b{len(self.names)}"
+        self.names[ir.Value(BOOL)] = bits
+        self.put(f"for (uint32_t {bits} = kc_bits({self.mask}); {bits}; {bits} &= {bits} - 1) {{")
+        self.put(f"    const int l = __builtin_ctz({bits});")
+        self.put(f"    char* const e = a{s.array.position}_{s.array.role} + {at}[l];")
+        for value, buffer, comp in zip(s.values, buffers, s.comps, strict=True):
+            kind, offset = _TYPES[leaves(element)[comp].name], leaf_offsets(element)[comp]
+            item = f"({buffer}[l] != 0)" if value.type is BOOL else f"{buffer}[l]"
+            self.put("    " + write(f"*({kind}*)(e + {offset})", item))
+        self.put("}")
+
+    # -- control
+    def new_mask(self, text: str) -> str:
+        self.masks += 1
+        name = f"mask{self.masks}"
+        self.put(f"const vb {name} = {text};")
+        return name
+
+    def under(self, mask: str, full: str) -> tuple[str, str, bool]:
+        saved = (self.mask, self.full, self.divergent)
+        self.mask, self.full, self.divergent = mask, full, True
+        return saved
+
+    def emit_If(self, s: ir.If) -> None:
+        if s.cond not in self.varying:
+            for out in s.outs:
+                self.put(f"{self.kind(out)} {self.name(out)};")
+            self.put(f"if ({self.name(s.cond)}) {{")
+            self.uniform_side(s.then, s.outs)
+            self.put("} else {")
+            self.uniform_side(s.orelse, s.outs)
+            self.put("}")
+            return
+        for out in s.outs:
+            self.put(f"{self.kind(out)} {self.name(out)} = {{}};")
+        cond = self.name(s.cond)
+        sides = [(s.then, f"{self.mask} & {cond}"), (s.orelse, f"{self.mask} & ~{cond}")]
+        for block, text in sides:
+            if block.body or s.outs:
+                self.masked_side(block, s.outs, text)
+
+    def uniform_side(self, block: ir.Block, outs: Sequence[ir.Value]) -> None:
+        self.depth += 1
+        self.block(block)
+        for out, value in zip(outs, block.yields, strict=True):
+            self.put(f"{self.name(out)} = {self.vector(value) if out in self.varying else self.name(value)};")
+        self.depth -= 1
+
+    def masked_side(self, block: ir.Block, outs: Sequence[ir.Value], text: str) -> None:
+        mask = self.new_mask(text)
+        needs_branch = any(not isinstance(x, ir.Op) for x in block.walk())
+        self.put(f"if (kc_any({mask})) {{" if needs_branch else "{")
+        self.depth += 1
+        if any(isinstance(x, (ir.Load, ir.Store, ir.Atomic)) for x in block.walk()):
+            self.put(f"const bool full_{mask} = kc_all({mask}); (void)full_{mask};")
+        saved = self.under(mask, f"full_{mask}")
+        self.block(block)
+        for out, value in zip(outs, block.yields, strict=True):
+            self.put(f"{self.name(out)} = kc_select({mask}, {self.vector(value)}, {self.name(out)});")
+        self.mask, self.full, self.divergent = saved
+        self.depth -= 1
+        self.put("}")
+
+    def emit_Loop(self, s: ir.Loop) -> None:
+        for out, init in zip(s.outs, s.inits, strict=True):
+            value = self.vector(init) if out in self.varying else self.name(init)
+            self.put(f"{self.kind(out)} {self.name(out)} = {value};")
+        if is_divergent(s, self.varying):
+            self.divergent_loop(s)
+        else:
+            self.uniform_loop(s)
+        if any(isinstance(x, ir.Push) for x in s.body.body):
+            self.put("if (KC_UNLIKELY(ctx->failed)) return;")
+
+    def counter(self, s: ir.Loop) -> tuple[str, str]:
+        k = s.body.params[0]
+        return self.name(k), _TYPES[k.type.name]
+
+    def uniform_loop(self, s: ir.Loop) -> None:
+        k, kind = self.counter(s)
+        trips = self.name(s.trips) if s.trips is not None else ""
+        if s.down:
+            self.put(f"for ({kind} {k} = {trips} - 1; {k} >= 0; --{k}) {{")
+        else:
+            self.put(f"for ({kind} {k} = 0; {f'{k} < {trips}' if trips else ''}; ++{k}) {{")
+        self.depth += 1
+        for param, out in zip(s.body.params[1:], s.outs, strict=True):
+            self.define(param, self.name(out))
+        self.block(s.body)
+        for out, value in zip(s.outs, s.body.yields, strict=True):
+            self.put(f"{self.name(out)} = {self.vector(value) if out in self.varying else self.name(value)};")
+        if s.stop is not None:
+            self.put(f"if ({self.name(s.stop)}) break;")
+        self.depth -= 1
+        self.put("}")
+
+    def divergent_loop(self, s: ir.Loop) -> None:
+        """Run until every lane has left; a loop down waits for the lanes with fewer iterations."""
+        k, kind = self.counter(s)
+        self.masks += 1
+        mask = f"mask{self.masks}"
+        trips = self.vector(s.trips) if s.trips is not None else ""
+        self.put(f"vb {mask} = {self.mask};")
+        if s.down:
+            self.put(f"for ({kind} {k} = kc_highest({self.mask}, {trips}) - 1; {k} >= 0; --{k}) {{")
+        else:
+            self.put(f"for ({kind} {k} = 0;; ++{k}) {{")
+        self.depth += 1
+        if trips:
+            base = self.mask if s.down else mask
+            self.put(f"{mask} = {base} & kc_mask({k} < {trips});")
+            if not s.down:
+                self.put(f"if (!kc_any({mask})) break;")
+        self.put(f"const bool full_{mask} = kc_all({mask}); (void)full_{mask};")
+        saved = self.under(mask, f"full_{mask}")
+        for param, out in zip(s.body.params[1:], s.outs, strict=True):
+            self.define(param, self.name(out))
+        self.block(s.body)
+        for out, value in zip(s.outs, s.body.yields, strict=True):
+            self.put(f"{self.name(out)} = kc_select({mask}, {self.vector(value)}, {self.name(out)});")
+        if s.stop is not None:
+            self.put(f"{mask} &= ~{self.vector(s.stop)};")
+            self.put(f"if (!kc_any({mask})) break;")
+        self.mask, self.full, self.divergent = saved
+        self.depth -= 1
+        self.put("}")
+
+    # -- calls
+    def emit_Call(self, s: ir.Call) -> None:
+        name = self.functions.get(s.function) or self.function(s.function)
+        for out in s.outs:
+            self.put(f"{self.kind(out)} {self.name(out)};")
+        args = [self.vector(a) for a in s.args] + [f"&{self.name(o)}" for o in s.outs]
+        self.put(f"{name}({', '.join([*args, self.mask, 'ctx'])});")
+
+    def function(self, custom: ir.Custom) -> str:
+        name = f"{self.entry}_f{len(self.functions)}"
+        self.functions[custom] = name
+        saved = (self.lines, self.depth, self.mask, self.full, self.divergent)
+        self.lines, self.depth, self.line = [], 1, None
+        self.mask, self.full, self.divergent = "active", "full", True
+        shell = ir.Kernel(name, [], custom.body, self.kernel.real, self.kernel.span, 0)
+        self.varying.update(custom.body.params)
+        while True:
+            before = len(self.varying)
+            self.varying |= _with_params(shell, self.varying)
+            if len(self.varying) == before:
+                break
+        ns = f"kc_lanes_{self.width}::"
+        params = [f"const {ns}{_VECTORS[p.type.name]} {self.name(p)}" for p in custom.body.params]
+        results = [f"{ns}{_VECTORS[y.type.name]}* out{k}" for k, y in enumerate(custom.body.yields)]
+        self.block(custom.body)
+        for k, y in enumerate(custom.body.yields):
+            self.put(f"*out{k} = {self.vector(y)};")
+        text = [
+            f"static void {name}({', '.join([*params, *results, f'const {ns}vb active', 'kc_context* ctx'])}) {{",
+            f"    using namespace kc_lanes_{self.width};", "    (void)ctx; (void)active;", *self.lines, "}",
+        ]  # fmt: skip
+        self.function_text.extend(text)
+        self.lines, self.depth, self.mask, self.full, self.divergent = saved
+        self.line = None
+        return name
+
+    # -- reports and tapes
+    def emit_Check(self, s: ir.Check) -> None:
+        site = self.site(s, message=s.message)
+        bad = self.temporary("vb", f"{self.mask} & ~{self.vector(s.cond)}")
+        self.put(f"if (KC_UNLIKELY(kc_any({bad}))) {{ ctx->thread += __builtin_ctz(kc_bits({bad})); "
+                 f"ctx->fail(ctx, {s.code}, {site}, 0, 0); return; }}")  # fmt: skip
+
+    def size_of(self, value: ir.Value) -> int:
+        if value not in self.varying:
+            return value.type.size
+        return (4 if value.type is BOOL else value.type.size) * self.width
+
+    def frame(self, values: Sequence[ir.Value]) -> list[tuple[ir.Value, int]]:
+        placed, at = [], 0
+        for v in sorted(values, key=lambda v: -self.size_of(v)):
+            placed.append((v, at))
+            at += self.size_of(v)
+        return placed
+
+    def frame_size(self, values: Sequence[ir.Value]) -> int:
+        return (sum(self.size_of(v) for v in values) + 7) // 8 * 8
+
+    def memory_kind(self, value: ir.Value) -> str:
+        if value not in self.varying:
+            return _TYPES[value.type.name]
+        return {"bool": "mi", "int32": "mi", "int64": "ml", "uint32": "mu", "float32": "mf", "float64": "md"}[value.type.name]
+
+    def emit_Push(self, s: ir.Push) -> None:
+        self.put(f"{{ char* const frame = kc_reserve(ctx, {self.frame_size(s.values)});")
+        for v, at in self.frame(s.values):
+            kind = self.memory_kind(v)
+            self.put(f"  *({kind}*)(frame + {at}) = ({kind}){self.name(v)};")
+        self.put("}")
+
+    def emit_Pop(self, s: ir.Pop) -> None:
+        frame = f"f{len(self.names)}"
+        self.names[ir.Value(FLOAT64)] = frame
+        self.put(f"const char* const {frame} = kc_release(ctx, {self.frame_size(s.outs)});")
+        for v, at in self.frame(s.outs):
+            kind = self.memory_kind(v)
+            text = f"*(const {kind}*)({frame} + {at})"
+            self.define(v, f"({self.kind(v)}){text}" if v in self.varying else text)
+
+
+def _with_params(shell: ir.Kernel, varying: set[ir.Value]) -> set[ir.Value]:
+    from .uniform import _block
+
+    found = set(varying)
+    _block(shell.body, found, {})
+    return found
+

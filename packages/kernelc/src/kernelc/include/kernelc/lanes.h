@@ -1,0 +1,227 @@
+/* A group of KC_LANES threads in vector registers: types, selection, memory and mathematics, lane by lane.
+   Included once per width, with KC_LANES defined; everything lives in a namespace named after the width.
+   The vector types are those of GCC and clang: the compiler maps them to whatever registers there are. */
+
+#define KC_PASTE_(a, b) a##b
+#define KC_PASTE(a, b) KC_PASTE_(a, b)
+#define W KC_LANES
+
+namespace KC_PASTE(kc_lanes_, KC_LANES) {
+
+typedef float vf __attribute__((vector_size(4 * W)));
+typedef double vd __attribute__((vector_size(8 * W)));
+typedef int32_t vi __attribute__((vector_size(4 * W)));
+typedef int64_t vl __attribute__((vector_size(8 * W)));
+typedef uint32_t vu __attribute__((vector_size(4 * W)));
+typedef vi vb; /* 0 or -1 in each lane */
+/* The same in memory, where nothing but the element is aligned. */
+typedef float mf __attribute__((vector_size(4 * W), aligned(4), may_alias));
+typedef double md __attribute__((vector_size(8 * W), aligned(8), may_alias));
+typedef int32_t mi __attribute__((vector_size(4 * W), aligned(4), may_alias));
+typedef int64_t ml __attribute__((vector_size(8 * W), aligned(8), may_alias));
+typedef uint32_t mu __attribute__((vector_size(4 * W), aligned(4), may_alias));
+
+/* x - 0 keeps the sign of zero; x + 0 would not. */
+KC_FN vf kc_splat(float x) { return x - (vf){}; }
+KC_FN vd kc_splat(double x) { return x - (vd){}; }
+KC_FN vi kc_splat(int32_t x) { return x - (vi){}; }
+KC_FN vl kc_splat(int64_t x) { return x - (vl){}; }
+KC_FN vu kc_splat(uint32_t x) { return x - (vu){}; }
+KC_FN vb kc_splat(bool x) { return kc_splat((int32_t)-x); }
+
+KC_FN vi kc_iota() {
+    vi r;
+    for (int l = 0; l < W; ++l) r[l] = l;
+    return r;
+}
+
+KC_FN vl kc_wide(vb m) { return __builtin_convertvector(m, vl); }
+KC_FN vf kc_select(vb m, vf a, vf b) { return m ? a : b; }
+KC_FN vi kc_select(vb m, vi a, vi b) { return m ? a : b; }
+KC_FN vu kc_select(vb m, vu a, vu b) { return m ? a : b; }
+KC_FN vd kc_select(vb m, vd a, vd b) { return kc_wide(m) ? a : b; }
+KC_FN vl kc_select(vb m, vl a, vl b) { return kc_wide(m) ? a : b; }
+KC_FN vb kc_mask(vi m) { return m; }
+KC_FN vb kc_mask(vl m) { return __builtin_convertvector(m, vb); }
+
+/* One bit per lane. */
+KC_FN uint32_t kc_bits(vb m) {
+#if KC_LANES == 16 && defined(__AVX512DQ__)
+    return (uint16_t)__builtin_ia32_cvtd2mask512((int __attribute__((vector_size(64))))m);
+#elif KC_LANES == 8 && defined(__AVX2__)
+    return (uint32_t)__builtin_ia32_movmskps256((float __attribute__((vector_size(32))))m);
+#elif KC_LANES == 4 && defined(__SSE2__)
+    return (uint32_t)__builtin_ia32_movmskps((float __attribute__((vector_size(16))))m);
+#else
+    uint32_t bits = 0;
+    for (int l = 0; l < W; ++l) bits |= (uint32_t)(m[l] & 1) << l;
+    return bits;
+#endif
+}
+KC_FN bool kc_any(vb m) { return kc_bits(m) != 0; }
+KC_FN bool kc_all(vb m) { return kc_bits(m) == (uint32_t)((UINT64_C(1) << W) - 1); }
+KC_FN int32_t kc_highest(vb m, vi x) {
+    int32_t r = INT32_MIN;
+    for (int l = 0; l < W; ++l) r = m[l] && x[l] > r ? x[l] : r;
+    return r;
+}
+KC_FN int64_t kc_highest(vb m, vl x) {
+    int64_t r = INT64_MIN;
+    for (int l = 0; l < W; ++l) r = m[l] && x[l] > r ? x[l] : r;
+    return r;
+}
+
+/* ---- memory: element size N leaves of one type T; V the register, M the memory form */
+#define KC_MEMORY(name, T, V, M, I)                                                                                      \
+    KC_FN V kc_read(const T* p) { return *(const M*)p; }                                                           \
+    template <int N> KC_FN V kc_load_own(const T* p, int c) {                                                      \
+        if (N == 1) return kc_read(p);                                                                             \
+        V r;                                                                                                       \
+        if (N == 2) {                                                                                              \
+            I pick;                                                                                                \
+            for (int l = 0; l < W; ++l) pick[l] = 2 * l + c;                                                       \
+            return __builtin_shuffle(kc_read(p), kc_read(p + W), pick);                            \
+        }                                                                                                          \
+        if (N == 3) {                                                                                              \
+            I low, all;                                                                                            \
+            for (int l = 0; l < W; ++l) {                                                                          \
+                const int at = 3 * l + c;                                                                          \
+                low[l] = at < 2 * W ? at : 0;                                                                      \
+                all[l] = at < 2 * W ? l : W + (at - 2 * W);                                                        \
+            }                                                                                                      \
+            const V head = __builtin_shuffle(kc_read(p), kc_read(p + W), low);                     \
+            return __builtin_shuffle(head, kc_read(p + 2 * W), all);                                      \
+        }                                                                                                          \
+        for (int l = 0; l < W; ++l) r[l] = p[N * l + c];                                                           \
+        return r;                                                                                                  \
+    }                                                                                                              \
+    KC_FN V kc_gather_##name(const char* p, vl at) {                                                               \
+        V r;                                                                                                       \
+        for (int l = 0; l < W; ++l) r[l] = *(const T*)(p + at[l]);                                                 \
+        return r;                                                                                                  \
+    }                                                                                                              \
+    KC_FN void kc_store_own(T* p, V a) { *(M*)p = a; }                                                          \
+    KC_FN void kc_store_own(T* p, V a, V b) {                                                                      \
+        I low, high;                                                                                               \
+        for (int l = 0; l < W; ++l) {                                                                              \
+            low[l] = l % 2 * W + l / 2;                                                                            \
+            high[l] = l % 2 * W + (W + l) / 2;                                                                     \
+        }                                                                                                          \
+        *(M*)p = __builtin_shuffle(a, b, low);                                                                  \
+        *(M*)(p + W) = __builtin_shuffle(a, b, high);                                                           \
+    }                                                                                                              \
+    KC_FN void kc_store_own(T* p, V a, V b, V c) {                                                                 \
+        for (int part = 0; part < 3; ++part) {                                                                     \
+            I ab, all;                                                                                             \
+            for (int l = 0; l < W; ++l) {                                                                          \
+                const int at = part * W + l;                                                                       \
+                ab[l] = at % 3 == 1 ? W + at / 3 : at / 3;                                                         \
+                all[l] = at % 3 == 2 ? W + at / 3 : l;                                                             \
+            }                                                                                                      \
+            *(M*)(p + part * W) = __builtin_shuffle(__builtin_shuffle(a, b, ab), c, all);                       \
+        }                                                                                                          \
+    }
+KC_MEMORY(float32, float, vf, mf, vi)
+KC_MEMORY(float64, double, vd, md, vl)
+KC_MEMORY(int32, int32_t, vi, mi, vi)
+KC_MEMORY(int64, int64_t, vl, ml, vl)
+KC_MEMORY(uint32, uint32_t, vu, mu, vi)
+#undef KC_MEMORY
+KC_FN vb kc_gather_bytes(const bool* p, vl at) {
+    vb r;
+    for (int l = 0; l < W; ++l) r[l] = -(int32_t)p[at[l]];
+    return r;
+}
+
+/* ---- scalar operations, lane by lane */
+#define KC_EACH1(V, name) KC_FN V name(V a) { V r; for (int l = 0; l < W; ++l) r[l] = ::name(a[l]); return r; }
+#define KC_EACH2(V, name) KC_FN V name(V a, V b) { V r; for (int l = 0; l < W; ++l) r[l] = ::name(a[l], b[l]); return r; }
+KC_EACH2(vi, kc_floordiv) KC_EACH2(vl, kc_floordiv) KC_EACH2(vu, kc_floordiv) KC_EACH2(vf, kc_floordiv)
+KC_EACH2(vd, kc_floordiv) KC_EACH2(vi, kc_mod) KC_EACH2(vl, kc_mod) KC_EACH2(vu, kc_mod) KC_EACH2(vf, kc_mod)
+KC_EACH2(vd, kc_mod) KC_EACH2(vi, kc_shl) KC_EACH2(vl, kc_shl) KC_EACH2(vu, kc_shl) KC_EACH2(vi, kc_shr)
+KC_EACH2(vl, kc_shr) KC_EACH2(vu, kc_shr)
+KC_EACH1(vf, floorf) KC_EACH1(vd, floor) KC_EACH1(vf, ceilf) KC_EACH1(vd, ceil) KC_EACH1(vf, truncf) KC_EACH1(vd, trunc)
+KC_EACH1(vf, rintf) KC_EACH1(vd, rint) KC_EACH1(vf, sqrtf) KC_EACH1(vd, sqrt)
+
+KC_FN vf kc_abs(vf x) { return (vf)((vi)x & 0x7fffffff); }
+KC_FN vd kc_abs(vd x) { return (vd)((vl)x & INT64_MAX); }
+KC_FN vi kc_abs(vi x) { return x < 0 ? -x : x; }
+KC_FN vl kc_abs(vl x) { return x < 0 ? -x : x; }
+KC_FN vu kc_abs(vu x) { return x; }
+KC_FN vf kc_copysign(vf x, vf s) { return (vf)(((vi)x & 0x7fffffff) | ((vi)s & INT32_MIN)); }
+KC_FN vd kc_copysign(vd x, vd s) { return (vd)(((vl)x & INT64_MAX) | ((vl)s & INT64_MIN)); }
+#define KC_REAL(V, S)                                                                                      \
+    KC_FN V kc_sign(V x) { return x > 0 ? kc_splat((S)1) : x < 0 ? kc_splat((S)-1) : x - x; }              \
+    KC_FN V kc_step(V x) { return x > 0 ? kc_splat((S)1) : (V){}; }                                        \
+    KC_FN vb kc_isfinite(V x) { return kc_mask(x - x == 0); }
+KC_REAL(vf, float)
+KC_REAL(vd, double)
+#undef KC_REAL
+KC_FN vi kc_sign(vi x) { return (x < 0) - (x > 0); }
+KC_FN vl kc_sign(vl x) { return (x < 0) - (x > 0); }
+KC_FN vu kc_sign(vu x) { return x != 0 ? kc_splat(1u) : (vu){}; }
+#define KC_ORDER(V)                                                                          \
+    KC_FN V kc_min(V a, V b) { return (a < b) | (a != a) ? a : b; }                          \
+    KC_FN V kc_max(V a, V b) { return (a > b) | (a != a) ? a : b; }                          \
+    KC_FN V kc_clamp(V x, V low, V high) { return kc_min(kc_max(x, low), high); }
+KC_ORDER(vf) KC_ORDER(vd) KC_ORDER(vi) KC_ORDER(vl) KC_ORDER(vu)
+#undef KC_ORDER
+
+/* ---- mathematics: the vector functions of glibc (at most 4 units in the last place), or lane by lane */
+#if defined(KC_LIBMVEC) && defined(__AVX512F__) && KC_LANES == 16
+#define KC_VECTOR_F(name, args) KC_PASTE(KC_PASTE(_ZGVeN16, args), KC_PASTE(_, name))
+#elif defined(KC_LIBMVEC) && defined(__AVX2__) && KC_LANES == 8
+#define KC_VECTOR_F(name, args) KC_PASTE(KC_PASTE(_ZGVdN8, args), KC_PASTE(_, name))
+#elif defined(KC_LIBMVEC) && defined(__SSE4_2__) && KC_LANES == 4
+#define KC_VECTOR_F(name, args) KC_PASTE(KC_PASTE(_ZGVbN4, args), KC_PASTE(_, name))
+#endif
+#if defined(KC_LIBMVEC) && defined(__AVX512F__) && KC_LANES == 8
+#define KC_VECTOR_D(name, args) KC_PASTE(KC_PASTE(_ZGVeN8, args), KC_PASTE(_, name))
+#elif defined(KC_LIBMVEC) && defined(__AVX2__) && KC_LANES == 4
+#define KC_VECTOR_D(name, args) KC_PASTE(KC_PASTE(_ZGVdN4, args), KC_PASTE(_, name))
+#endif
+#ifdef KC_VECTOR_F
+#define KC_MATH1_F(name) extern "C" vf KC_VECTOR_F(name, v)(vf); KC_FN vf name(vf x) { return KC_VECTOR_F(name, v)(x); }
+#define KC_MATH2_F(name) extern "C" vf KC_VECTOR_F(name, vv)(vf, vf); KC_FN vf name(vf x, vf y) { return KC_VECTOR_F(name, vv)(x, y); }
+#else
+#define KC_MATH1_F(name) KC_EACH1(vf, name)
+#define KC_MATH2_F(name) KC_EACH2(vf, name)
+#endif
+#ifdef KC_VECTOR_D
+#define KC_MATH1_D(name) extern "C" vd KC_VECTOR_D(name, v)(vd); KC_FN vd name(vd x) { return KC_VECTOR_D(name, v)(x); }
+#define KC_MATH2_D(name) extern "C" vd KC_VECTOR_D(name, vv)(vd, vd); KC_FN vd name(vd x, vd y) { return KC_VECTOR_D(name, vv)(x, y); }
+#else
+#define KC_MATH1_D(name) KC_EACH1(vd, name)
+#define KC_MATH2_D(name) KC_EACH2(vd, name)
+#endif
+#define KC_MATH1(name) KC_MATH1_F(name##f) KC_MATH1_D(name)
+#define KC_MATH2(name) KC_MATH2_F(name##f) KC_MATH2_D(name)
+KC_MATH1(sin) KC_MATH1(cos) KC_MATH1(tan) KC_MATH1(asin) KC_MATH1(acos) KC_MATH1(atan) KC_MATH1(sinh) KC_MATH1(cosh)
+KC_MATH1(tanh) KC_MATH1(asinh) KC_MATH1(acosh) KC_MATH1(atanh) KC_MATH1(exp) KC_MATH1(expm1) KC_MATH1(log)
+KC_MATH1(log1p) KC_MATH1(log2) KC_MATH1(log10) KC_MATH1(cbrt) KC_MATH1(erf)
+KC_MATH2(pow) KC_MATH2(atan2) KC_MATH2(hypot)
+#undef KC_MATH1
+#undef KC_MATH2
+#undef KC_MATH1_F
+#undef KC_MATH2_F
+#undef KC_MATH1_D
+#undef KC_MATH2_D
+#undef KC_VECTOR_F
+#undef KC_VECTOR_D
+#undef KC_EACH1
+#undef KC_EACH2
+
+KC_FN vf kc_sigmoid(vf x) { return 0.5f * (tanhf(0.5f * x) + 1.0f); }
+KC_FN vd kc_sigmoid(vd x) { return 0.5 * (tanh(0.5 * x) + 1.0); }
+KC_FN vf kc_softplus(vf x) { return (x > 0 ? x : (vf){}) + log1pf(expf(-kc_abs(x))); }
+KC_FN vd kc_softplus(vd x) { return (x > 0 ? x : (vd){}) + log1p(exp(-kc_abs(x))); }
+
+#define KC_TO_INT(V, R, name) KC_FN R name(V x) { R r; for (int l = 0; l < W; ++l) r[l] = ::name(x[l]); return r; }
+KC_TO_INT(vf, vi, kc_to_int32) KC_TO_INT(vd, vi, kc_to_int32) KC_TO_INT(vf, vl, kc_to_int64)
+KC_TO_INT(vd, vl, kc_to_int64) KC_TO_INT(vf, vu, kc_to_uint32) KC_TO_INT(vd, vu, kc_to_uint32)
+#undef KC_TO_INT
+
+} /* namespace */
+
+#undef W
+#undef KC_LANES
