@@ -1,7 +1,7 @@
 """Library + arrays → launch: arrays, kernels, launches, the tape, the interpreter."""
 
-from .arrays import (
-    Array,
+from .arrays import Array
+from .creation import (
     array,
     empty,
     empty_like,

@@ -1,64 +1,74 @@
-"""Arrays: typed memory that kernels read and write, shared with NumPy, torch and DLPack, with a version and a gradient."""
+"""Arrays: typed memory that kernels read and write, shared with NumPy, torch and DLPack. Made in creation.py."""
 
 from __future__ import annotations
 
 import struct
+import sys
 from collections.abc import Callable
+from itertools import count
 from typing import Any
+from weakref import WeakSet
 
 import numpy as np
 
 from .. import types as t
-from ..config import config
-from ..errors import WrongDtype, WrongShape
+from ..errors import ReadOnly, WrongDevice, WrongDtype, WrongShape
 from .recording import current
 
+Data = np.ndarray[Any, Any]
 _SIGNATURES: dict[tuple[Any, ...], tuple[Any, ...]] = {}
-UNINITIALISED = 0x7FA1DEAD
+_numbers = count(1)
 
 
 class Storage:
-    """Identity of a piece of memory. `version` counts its writes, those of views included."""
+    """A piece of memory: how often it was written, its gradient, and which arrays look at it."""
 
-    __slots__ = ("root", "version")
+    __slots__ = ("borrowed", "carries", "grad", "members", "number", "source", "version")
 
-    def __init__(self, root: Array):
+    def __init__(self, source: Data | None = None) -> None:
+        self.number = next(_numbers)
         self.version = 0
-        self.root = root
+        self.carries = False
+        self.grad: Data | None = None
+        self.source = source
+        """What a weak array was made from, in double precision, until its first launch decides on the precision."""
+        self.borrowed = False
+        """The memory is somebody else's: the first write goes to a copy."""
+        self.members: WeakSet[Array] | None = None
 
 
 class Array:
     """`n` elements of a kernel type in memory. Make one with kc.array, kc.zeros, …"""
 
     __slots__ = (
-        "__weakref__", "_base", "_carries", "_data", "_derived", "_grad", "_parent", "_sig", "_source", "_storage",
-        "_words", "element", "ndim", "requires_grad", "shape",
+        "__weakref__", "_base", "_data", "_derived", "_grad", "_parent", "_sig", "_storage", "_words", "element",
+        "ndim", "requires_grad", "shape",
     )  # fmt: skip
-    _data: np.ndarray[Any, Any]
+    _data: Data
     element: t.Type
+    shape: tuple[int, ...]
 
-    def __init__(self, data: np.ndarray[Any, Any], element: t.Type, *, requires_grad: bool = False, weak: bool = False):
-        self._parent: tuple[Array, Callable[[np.ndarray[Any, Any]], np.ndarray[Any, Any]]] | None = None
+    def __init__(self, data: Data, element: t.Type, *, requires_grad: bool = False, source: Data | None = None):
+        self._parent: tuple[Array, Callable[[Data], Data]] | None = None
         self._grad: Array | None = None
-        self._derived: dict[Any, Array] = {}
-        self._source = np.array(data, np.float64) if weak else None
-        self._storage = Storage(self)
-        self._carries = False
+        self._derived: dict[Any, Array] | None = None
+        self._storage = Storage(source)
         self._set(data, element)
-        if requires_grad and not t.leaves(element)[0].is_float and not isinstance(element, t.Struct):
-            raise WrongDtype(f"only real arrays can require a gradient, not {element!r}")
+        if requires_grad:
+            _check_real(element)
         self.requires_grad = requires_grad
 
-    def _set(self, data: np.ndarray[Any, Any], element: t.Type) -> None:
+    def _set(self, data: Data, element: t.Type) -> None:
         """Point at memory; everything that a launch needs is computed here, once."""
         self._data, self.element = data, element
-        trailing = len(t.element_dtype(element)[1])
-        self.ndim = data.ndim - trailing
-        self.shape: tuple[int, ...] = data.shape[: self.ndim]
-        self._base = _base_of(data)
-        self._words = struct.pack(f"<{5 + 3 * self.ndim}q", data.ctypes.data, 0, 0, 0, 0, *self.shape,
-                                  *data.strides[: self.ndim], *([0] * self.ndim))  # fmt: skip
-        key = (element, self.ndim, bool(data.flags.c_contiguous), bool(data.flags.writeable), self._source is not None)
+        shape, strides, flags = data.shape, data.strides, data.flags
+        ndim = self.ndim = len(shape) - len(t.element_dtype(element)[1])
+        self.shape = shape[:ndim]
+        address = data.ctypes.data
+        self._base = address if data.base is None else _base_of(data)
+        self._words = struct.pack(f"<{5 + 3 * ndim}q", address, 0, 0, 0, 0, *shape[:ndim], *strides[:ndim],
+                                  *([0] * ndim))  # fmt: skip
+        key = (element, ndim, flags.c_contiguous, flags.writeable, self._storage.source is not None)
         self._sig = _SIGNATURES.setdefault(key, key)
 
     # -- what it is
@@ -85,6 +95,18 @@ class Array:
         """How often its memory was written by launches, `assign` and `zero_`."""
         return self._storage.version
 
+    @property
+    def _source(self) -> Data | None:
+        return self._storage.source
+
+    @property
+    def _carries(self) -> bool:
+        return self._storage.carries
+
+    @_carries.setter
+    def _carries(self, value: bool) -> None:
+        self._storage.carries = value
+
     def __len__(self) -> int:
         return self.shape[0]
 
@@ -103,8 +125,26 @@ class Array:
             raise WrongShape(f"an array of shape {self.shape} is not one number")
         return self._data.reshape(-1)[0]
 
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
-        return np.array(self._data, dtype=dtype, copy=copy) if dtype or copy else self._data
+    # -- out
+    def numpy(self) -> Data:
+        """The memory as a NumPy array, shared. Writes through it are not seen by tapes."""
+        return self._data
+
+    def torch(self) -> Any:
+        """The memory as a torch tensor, shared; a copy of what torch cannot refer to (read-only, negative strides)."""
+        import torch
+
+        data = self._data
+        if data.dtype.fields is not None:
+            raise WrongDtype(f"torch has no tensors of {self.element!r}")
+        if not data.flags.writeable or any(s < 0 for s in data.strides):
+            data = data.copy()
+        return torch.from_numpy(data)
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Data:
+        if dtype is None and not copy:
+            return self._data
+        return np.array(self._data, dtype=dtype) if copy else np.asarray(self._data, dtype=dtype)
 
     def __dlpack__(self, **options: Any) -> Any:
         return self._data.__dlpack__(**options)
@@ -112,41 +152,37 @@ class Array:
     def __dlpack_device__(self) -> tuple[int, int]:
         return (1, 0)
 
-    # -- out
-    def numpy(self) -> np.ndarray[Any, Any]:
-        """The memory as a NumPy array, shared. Writes through it are not seen by tapes."""
-        return self._data
-
-    def torch(self) -> Any:
-        """The memory as a torch tensor, shared."""
-        import torch
-
-        return torch.from_numpy(self._data)
-
     # -- gradient
     @property
     def grad(self) -> Array | None:
         """The gradient that `backward` adds to; None for arrays that carry none."""
         if self._parent is not None:
-            parent, view = self._parent
-            above = parent.grad
-            if above is None:
+            return self._grad_in_parent(*self._parent)
+        storage = self._storage
+        if storage.grad is None:
+            if not (self.requires_grad or storage.carries):
                 return None
-            if self._grad is None or self._grad._storage is not above._storage:
-                self._grad = _view_of(above, view, self.element)
-            return self._grad
-        if self._grad is None and (self.requires_grad or self._carries):
-            self._grad = Array(np.zeros(self._data.shape, self._data.dtype), self.element)
+            storage.grad = _zeros(self._data)
+        if self._grad is None or self._grad._data is not storage.grad:
+            self._grad = Array(storage.grad, self.element)
+        return self._grad
+
+    def _grad_in_parent(self, parent: Array, view: Callable[[Data], Data]) -> Array | None:
+        above = parent.grad
+        if above is None:
+            return None
+        if self._grad is None or self._grad._storage is not above._storage:
+            made = _view_of(above, view, self.element)
+            if made._data.size and not np.may_share_memory(made._data, above._data):
+                raise WrongShape("the gradient of this view cannot be seen in that of its parent",
+                                 advice="make the parent contiguous: kc.array(np.ascontiguousarray(data))")  # fmt: skip
+            self._grad = made
         return self._grad
 
     # -- writes from Python
     def zero_(self) -> Array:
         """Set every element to zero."""
-        tape = current()
-        if tape is None or not tape._write(self, "zero", None):
-            self._data[...] = np.zeros((), self._data.dtype)
-            self._storage.version += 1
-        return self
+        return self._write("zero", None)
 
     def fill_(self, value: Any) -> Array:
         """Set every element to a value."""
@@ -158,22 +194,45 @@ class Array:
         shape = data._data.shape if isinstance(data, Array) else data.shape
         if shape != self._data.shape:
             raise WrongShape(f"assign: shape {shape} does not fit {self._data.shape}")
+        return self._write("assign", data)
+
+    def _write(self, kind: str, source: Any) -> Array:
+        if not self._data.flags.writeable and not self.own():
+            raise ReadOnly("the memory of this array is read-only")
         tape = current()
-        if tape is None or not tape._write(self, "assign", data):
-            self._data[...] = data._data if isinstance(data, Array) else data
+        if tape is None or not tape._write(self, kind, source):
+            self._put(source)
             self._storage.version += 1
         return self
 
+    def _put(self, content: Any) -> None:
+        """Write an array, or zeros for None."""
+        if content is None:
+            content = np.zeros((), self._data.dtype)
+        elif isinstance(content, Array):
+            content = content._data
+        self._data[...] = content
+        if self._storage.source is not None:
+            as_view(self, self._storage.source)[...] = content
+
     # -- views
     def __getitem__(self, key: Any) -> Array:
-        """A view: slices and indices of the leading dimensions, as in NumPy."""
-        keys = key if isinstance(key, tuple) else (key,)
-        if not all(isinstance(k, (slice, int, np.integer)) or k is Ellipsis for k in keys):
+        """A view, by slices and integers as in NumPy; the result has at least one dimension."""
+        keys = list(key) if isinstance(key, tuple) else [key]
+        if not all(_is_index(k) or isinstance(k, slice) or k is Ellipsis for k in keys):
             raise TypeError("arrays are sliced by slices and integers; use .numpy() for more")
-        if len(keys) > self.ndim:
+        if len(keys) - keys.count(Ellipsis) > self.ndim or keys.count(Ellipsis) > 1:
             raise WrongShape(f"{len(keys)} indices for {self.ndim} dimensions")
-        full = tuple(slice(k, k + 1 or None) if isinstance(k, (int, np.integer)) and len(keys) == self.ndim else k
-                     for k in keys)  # fmt: skip
+        if Ellipsis in keys:
+            # Spelled out: to NumPy, the components of an element would be dimensions, too.
+            at = keys.index(Ellipsis)
+            keys[at : at + 1] = [slice(None)] * (self.ndim - len(keys) + 1)
+        for k, n in zip(keys, self.shape, strict=False):
+            if _is_index(k) and not -n <= k < n:
+                raise IndexError(f"index {k} is out of bounds for an array of shape {self.shape}")
+        if len(keys) == self.ndim and all(_is_index(k) for k in keys):
+            keys = [slice(k, k + 1 or None) for k in keys[:1]] + keys[1:]
+        full = tuple(keys)
         return self._view(lambda data: data[full], self.element)
 
     def reshape(self, *shape: int) -> Array:
@@ -182,26 +241,43 @@ class Array:
         trailing = self._data.shape[self.ndim :]
         if not self._data.flags.c_contiguous:
             raise WrongShape("reshape needs a contiguous array")
-        return self._view(lambda data: data.reshape(*sizes, *trailing), self.element)
+        if not sizes or (-1 not in sizes and np.prod(sizes) != self.size) or (-1 in sizes and not self.size):
+            raise WrongShape(f"an array of shape {self.shape} has no shape {sizes}")
+        try:
+            return self._view(lambda data: data.reshape(*sizes, *trailing), self.element)
+        except ValueError:
+            raise WrongShape(f"an array of shape {self.shape} has no shape {sizes}") from None
 
-    def _view(self, view: Callable[[np.ndarray[Any, Any]], np.ndarray[Any, Any]], element: t.Type) -> Array:
+    def _view(self, view: Callable[[Data], Data], element: t.Type) -> Array:
         made = _view_of(self, view, element)
         made._parent = (self, view)
         made.requires_grad = self.requires_grad
+        self._join(made)
         return made
+
+    def _join(self, other: Array) -> None:
+        """Remember that another array looks at this memory: they move together."""
+        if self._storage.members is None:
+            self._storage.members = WeakSet([self])
+        self._storage.members.add(other)
 
     def as_element(self, element: t.Type) -> Array | None:
         """This array of reals seen as an array of vectors or matrices: (n, 3) as n float3."""
         if element == self.element:
             return self
-        dtype, trailing = t.element_dtype(element)
-        fits = self._data.dtype == dtype and self._data.ndim > len(trailing) and isinstance(self.element, t.Scalar)
-        if not fits or self._data.shape[-len(trailing) :] != trailing or not _dense(self._data, len(trailing)):
-            return None
-        if element not in self._derived:
-            self._derived[element] = self._view(lambda data: data, element)
+        if self._derived is None or element not in self._derived:
+            dtype, trailing = t.element_dtype(element)
+            data, n = self._data, len(trailing)
+            fits = data.dtype == dtype and data.ndim > n and isinstance(self.element, t.Scalar)
+            if not fits or data.shape[data.ndim - n :] != trailing or not _dense(data, n):
+                return None
+            # No reference back to this array: a cycle would keep the memory until Python's next collection.
+            made = _view_of(self, lambda data: data, element)
+            made._parent = self._parent
+            self._join(made)
+            self._derived = {**(self._derived or {}), element: made}
         view = self._derived[element]
-        view._carries = self._carries
+        view.requires_grad = self.requires_grad
         return view
 
     @property
@@ -209,15 +285,47 @@ class Array:
         """The array whose memory and gradient this is a view of."""
         return self._parent[0].root if self._parent is not None else self
 
+    # -- memory that moves
     def adapt(self, real: t.Scalar) -> None:
         """A weak array takes the precision of its first launch."""
-        if self._source is None:
+        storage, data = self._storage, self.root._data
+        source, storage.source = storage.source, None
+        if source is None:
             return
-        source, self._source = self._source, None
-        element = t.resolve(_unresolved(self.element), real)
-        self._set(source.astype(real.numpy) if real is not self.real else self._data, element)
-        if self._grad is not None and self._grad.real is not real:
-            self._grad = Array(self._grad._data.astype(real.numpy), element)
+        if data.dtype != real.numpy:
+            written = not np.array_equal(source.astype(data.dtype), data, equal_nan=True)
+            data = (data if written else source).astype(real.numpy)
+            if storage.grad is not None:
+                storage.grad = storage.grad.astype(real.numpy)
+        self._move(data, real)
+
+    def own(self) -> bool:
+        """Leave borrowed memory for a copy, with every array that looks at it; False if it is not borrowed."""
+        if not self._storage.borrowed:
+            return False
+        self._storage.borrowed = False
+        self._move(np.array(self.root._data, order="C"), None)
+        return True
+
+    def lend(self) -> None:
+        """From here on the memory is somebody else's, too: whoever writes to it here, moves to a copy first."""
+        self._storage.borrowed = True
+        self._move(_read_only(self.root._data), None)
+
+    def _move(self, data: Data, real: t.Scalar | None) -> None:
+        for a in list(self._storage.members or ()) or [self]:
+            a._set(as_view(a, data), a.element if real is None else t.resolve(_unresolved(a.element), real))
+            if real is not None and a._derived:
+                a._derived = None
+
+
+def _check_real(element: t.Type) -> None:
+    if not any(s.is_float for s in t.leaves(element)):
+        raise WrongDtype(f"only real arrays can require a gradient, not {element!r}")
+
+
+def _is_index(key: Any) -> bool:
+    return isinstance(key, (int, np.integer)) and not isinstance(key, bool)
 
 
 def _unresolved(element: t.Type) -> t.Type:
@@ -226,14 +334,35 @@ def _unresolved(element: t.Type) -> t.Type:
     return t.REAL
 
 
-def _view_of(base: Array, view: Callable[[np.ndarray[Any, Any]], np.ndarray[Any, Any]], element: t.Type) -> Array:
+def _view_of(base: Array, view: Callable[[Data], Data], element: t.Type) -> Array:
     made = Array(view(base._data), element)
     made._storage = base._storage
     made._base = base._base
+    if base._storage.source is not None:
+        made._set(made._data, element)
     return made
 
 
-def _dense(data: np.ndarray[Any, Any], trailing: int) -> bool:
+def as_view(a: Array, data: Data) -> Data:
+    """`data` holds what the root of `a` holds: the part of it that `a` shows."""
+    if a._parent is None:
+        return data
+    parent, view = a._parent
+    return view(as_view(parent, data))
+
+
+def _zeros(data: Data) -> Data:
+    # In the order of the data: what is a view there is a view here.
+    return np.zeros(data.shape, data.dtype) if data.flags.c_contiguous else np.zeros_like(data)
+
+
+def _read_only(data: Data) -> Data:
+    view = data.view()
+    view.flags.writeable = False
+    return view
+
+
+def _dense(data: Data, trailing: int) -> bool:
     """Whether the components of one element lie side by side."""
     step = data.itemsize
     for axis in range(data.ndim - 1, data.ndim - 1 - trailing, -1):
@@ -243,144 +372,39 @@ def _dense(data: np.ndarray[Any, Any], trailing: int) -> bool:
     return True
 
 
-def _base_of(data: np.ndarray[Any, Any]) -> int:
-    """Arrays with different bases cannot overlap; 0 for memory that NumPy does not own and nobody can tell."""
+def _base_of(data: Data) -> int:
+    """Where the memory begins that a view is part of; 0: somebody else's, of which nothing is known."""
     root: Any = data
-    while isinstance(root, np.ndarray) and root.base is not None:
+    while isinstance(root, np.ndarray):
+        if root.base is None:
+            return int(root.ctypes.data)
         root = root.base
-    return root.ctypes.data if isinstance(root, np.ndarray) else 0
+    return 0
 
 
-# -- creation
-def array(data: Any, dtype: Any = None, requires_grad: bool = False, *, real: Any = None, copy: bool = False) -> Array:
-    """An array from NumPy, torch, DLPack (shared), or from Python lists and numbers (copied).
-
-    dtype: an element type; `float` and `kc.float3` take the precision of the data (float32 for lists).
-    """
-    if isinstance(data, Array):
-        data = data._data
-    weak = isinstance(data, (list, tuple, int, float)) and real is None
-    plain = np.array(data) if weak else np.asarray(_plain(data))
-    if plain.dtype == np.float16 or plain.dtype.kind not in "biufV":
-        raise WrongDtype(f"an array of {plain.dtype} is not supported")
-    wanted = t.as_type(dtype) if dtype is not None else None
-    element = _element_for(plain, wanted, real, weak)
-    base, trailing = t.element_dtype(element)
-    if trailing and (plain.ndim < len(trailing) or plain.shape[plain.ndim - len(trailing) :] != trailing):
-        if plain.size == 0:
-            plain = plain.reshape(*plain.shape[:1], *trailing)
-        else:
-            raise WrongShape(f"data of shape {plain.shape} does not end in {trailing}, as {wanted!r} needs")
-    made = np.array(plain, dtype=base, copy=True) if copy else plain.astype(base, copy=False)
-    if made.ndim == len(trailing):
-        made = made.reshape(1, *trailing)
-    if made.ndim - len(trailing) > 4:
-        raise WrongShape(f"arrays have at most 4 dimensions, not {made.ndim - len(trailing)}")
-    if (trailing and not _dense(made, len(trailing))) or not made.flags.aligned or not made.dtype.isnative:
-        made = np.array(made, order="C")
-    adapts = weak and element in (t.FLOAT32, t.resolve(wanted or t.REAL, t.FLOAT32)) and _is_polymorphic(wanted)
-    return Array(made, element, requires_grad=requires_grad, weak=adapts and made.dtype.kind == "f")
-
-
-def _is_polymorphic(wanted: t.Type | None) -> bool:
-    return wanted is None or wanted is t.REAL or (isinstance(wanted, t.Composite) and wanted.scalar is t.REAL)
-
-
-def _element_for(data: np.ndarray[Any, Any], wanted: t.Type | None, real: Any, weak: bool) -> t.Type:
-    precision = t.as_type(real) if real is not None else None
-    if precision is None:
-        precision = t.FLOAT64 if data.dtype == np.float64 and not weak else t.FLOAT32
-    assert isinstance(precision, t.Scalar)
-    if wanted is not None:
-        return t.resolve(wanted, precision)
-    if data.dtype.kind == "f":
-        return precision
-    if data.dtype.kind == "V":
-        raise WrongDtype("structured data needs dtype=, the @kc.struct it holds")
-    if weak and data.dtype == np.int64:
-        return t.INT32
-    try:
-        return t.as_type(data.dtype)
-    except TypeError:
-        raise WrongDtype(f"an array of {data.dtype} is not supported; use int32, int64, uint32, bool or reals") from None
+def _is_tensor(data: Any) -> bool:
+    torch = sys.modules.get("torch")
+    return torch is not None and isinstance(data, torch.Tensor)
 
 
 def _plain(data: Any) -> Any:
-    """A NumPy-readable view of a torch tensor or anything else."""
+    """A NumPy-readable view of an array, a torch tensor, or anything else."""
     if isinstance(data, Array):
         return data._data
-    if type(data).__module__.split(".")[0] == "torch":
-        if data.device.type != "cpu":
-            from ..errors import WrongDevice
-
-            raise WrongDevice(f"a tensor on {data.device} cannot be used on the CPU", advice="move it with .cpu()")
-        return data.detach().numpy()
+    if _is_tensor(data):
+        return numpy_of(data)
+    if hasattr(data, "__dlpack__") and not hasattr(data, "__array__") and not hasattr(data, "__array_interface__"):
+        return np.from_dlpack(data)
     return data
 
 
-def from_torch(tensor: Any, dtype: Any = None, requires_grad: bool | None = None) -> Array:
-    """A torch tensor's memory as an array, shared."""
-    wants = bool(tensor.requires_grad) if requires_grad is None else requires_grad
-    return array(tensor, dtype, wants)
-
-
-def from_dlpack(source: Any, dtype: Any = None, requires_grad: bool = False) -> Array:
-    """The memory of anything that speaks DLPack, shared."""
-    return array(np.from_dlpack(source), dtype, requires_grad)
-
-
-def _shape(shape: Any) -> tuple[int, ...]:
-    sizes = (shape,) if isinstance(shape, (int, np.integer)) else tuple(shape)
-    if any(not isinstance(n, (int, np.integer)) or n < 0 for n in sizes):
-        raise WrongShape(f"a shape is made of whole numbers, not {shape!r}")
-    return tuple(int(n) for n in sizes)
-
-
-def _new(make: Callable[..., np.ndarray[Any, Any]], shape: Any, dtype: Any, real: Any, requires_grad: bool) -> Array:
-    precision = t.as_type(real) if real is not None else t.FLOAT32
-    assert isinstance(precision, t.Scalar)
-    element = t.resolve(t.as_type(dtype), precision)
-    base, trailing = t.element_dtype(element)
-    return Array(make(_shape(shape) + trailing, base), element, requires_grad=requires_grad)
-
-
-def zeros(shape: Any, dtype: Any = float, requires_grad: bool = False, *, real: Any = None) -> Array:
-    """Zeros; float32 unless real=kc.float64 or the dtype says otherwise."""
-    return _new(np.zeros, shape, dtype, real, requires_grad)
-
-
-def ones(shape: Any, dtype: Any = float, requires_grad: bool = False, *, real: Any = None) -> Array:
-    """Ones in every component."""
-    return _new(np.ones, shape, dtype, real, requires_grad)
-
-
-def empty(shape: Any, dtype: Any = float, requires_grad: bool = False, *, real: Any = None) -> Array:
-    """Memory without content; debug mode reports reads of it."""
-    made = _new(np.empty, shape, dtype, real, requires_grad)
-    if config.debug and made._data.dtype.itemsize % 4 == 0:
-        made._data.reshape(-1).view(np.uint32)[...] = UNINITIALISED
-    return made
-
-
-def full(shape: Any, value: Any, dtype: Any = float, requires_grad: bool = False, *, real: Any = None) -> Array:
-    """Every element the given value."""
-    made = _new(np.zeros, shape, dtype, real, requires_grad)
-    made._data[...] = np.asarray(value, made._data.dtype)
-    return made
-
-
-def zeros_like(other: Array, requires_grad: bool = False) -> Array:
-    """Zeros of the same shape and type. The gradient flag is not inherited."""
-    return Array(np.zeros(other._data.shape, other._data.dtype), other.element, requires_grad=requires_grad)
-
-
-def empty_like(other: Array, requires_grad: bool = False) -> Array:
-    """Memory of the same shape and type."""
-    return empty(other.shape, other.element, requires_grad)
-
-
-def scalar(value: float, requires_grad: bool = False, *, real: Any = None) -> Array:
-    """One number as an array, so that it can require a gradient where a kernel takes a number."""
-    return array([float(value)], float, requires_grad, real=real)
-
-
+def numpy_of(tensor: Any) -> Data:
+    """The memory of a torch tensor on the CPU."""
+    if tensor.device.type != "cpu":
+        raise WrongDevice(f"a tensor on {tensor.device} cannot be used on the CPU", advice="move it with .cpu()")
+    try:
+        data: Data = tensor.detach().numpy()
+    except (TypeError, RuntimeError) as error:
+        advice = "convert it: .float(), .double(), .to_dense(), .resolve_neg()"
+        raise WrongDtype(f"a tensor of {tensor.dtype} cannot be used: {error}", advice=advice) from None
+    return data

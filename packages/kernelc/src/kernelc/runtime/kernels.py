@@ -22,8 +22,9 @@ from ..errors import (
     WrongRank,
 )
 from ..frontend import Source, signature
-from .arrays import Array, array
+from .arrays import Array
 from .compile import Options, Variant
+from .creation import array
 
 
 @dataclass
@@ -36,11 +37,10 @@ class Plan:
     generation: int
     arrays: tuple[int, ...]
     packers: tuple[Callable[[Any], bytes] | None, ...]
-    entry: int = 0
-    parallel: bool = False
-    prints: bool = False
-    code: Any = None
-    adjoints: dict[frozenset[int], Any] = field(default_factory=dict)
+    width: int = 0
+    """Launches of at least this many threads run in lanes."""
+    binaries: list[Any] = field(default_factory=lambda: [None, None])
+    """The forward kernel for small launches and for those that fill lanes."""
 
     def stale(self) -> bool:
         """Whether a setting, or a name that the kernel captured, has changed."""
@@ -134,7 +134,7 @@ class Kernel:
         if not isinstance(arg, Array):
             arg = self.wrap(name, arg, kind, i in variant.written)
         found = self.fit_array(name, arg, kind, real)
-        if i in variant.written and not found._data.flags.writeable:
+        if i in variant.written and not found._data.flags.writeable and not found.own():
             raise ReadOnly(f"{self.name}: argument {name!r} is written, but its memory is read-only")
         return found
 

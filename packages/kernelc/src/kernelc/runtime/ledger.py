@@ -44,7 +44,7 @@ class Ledger:
         if id(storage) in self.storages or a._data.size == 0:
             return
         self.storages[id(storage)] = storage
-        root = storage.root._data
+        root = a.root._data
         low = root.ctypes.data
         extent = sum((n - 1) * abs(s) for n, s in zip(root.shape, root.strides, strict=True)) + root.itemsize
         at = bisect_left(self.ranges, (low, 0, 0))

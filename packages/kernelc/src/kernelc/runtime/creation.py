@@ -1,0 +1,210 @@
+"""Making arrays: from NumPy, torch and DLPack without a copy, from lists, and filled ones."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from .. import types as t
+from ..config import config
+from ..errors import WrongDevice, WrongDtype, WrongShape
+from .arrays import Array, Data, _check_real, _dense, _is_tensor, _plain
+
+UNINITIALISED = 0x7FA1DEAD
+"""What `kc.empty` holds in debug mode."""
+_MOST_DIMENSIONS = 4
+
+
+def array(data: Any, dtype: Any = None, requires_grad: bool = False, *, real: Any = None, copy: bool = False) -> Array:
+    """An array from NumPy, torch, DLPack (shared), or from Python lists and numbers (copied).
+
+    dtype: an element type; `float` and `kc.float3` take the precision of the data (float32 for lists).
+    """
+    if isinstance(data, Array) and not copy and real is None:
+        return _again(data, dtype, requires_grad)
+    weak = isinstance(data, (list, tuple, int, float)) and real is None
+    plain = np.array(data) if weak else np.asarray(_plain(data))
+    wanted = t.as_type(dtype) if dtype is not None else t.REAL if real is not None else None
+    element = _element_for(plain, wanted, real, weak)
+    made = _fitted(plain, element, copy)
+    adapts = weak and _is_polymorphic(wanted) and made.dtype == np.float32
+    source = plain.astype(np.float64).reshape(made.shape) if adapts else None
+    return Array(made, element, requires_grad=requires_grad, source=source)
+
+
+def _again(data: Array, dtype: Any, requires_grad: bool) -> Array:
+    """An array of an array is a view: writes are seen, and gradients arrive."""
+    made: Array | None = data._view(lambda data: data, data.element)
+    if dtype is not None:
+        element = t.resolve(t.as_type(dtype), data.real or t.FLOAT32)
+        made = data.as_element(element)
+        if made is None:
+            return array(data._data, dtype, requires_grad)
+        made = made._view(lambda data: data, element)
+    assert made is not None
+    if requires_grad:
+        _check_real(made.element)
+        made.requires_grad = True
+    return made
+
+
+def _fitted(plain: Data, element: t.Type, copy: bool) -> Data:
+    """The data as memory of an element type; the same memory where it is one already."""
+    base, trailing = t.element_dtype(element)
+    n = len(trailing)
+    if n and (plain.ndim < n or plain.shape[plain.ndim - n :] != trailing):
+        if plain.size:
+            raise WrongShape(f"data of shape {plain.shape} does not end in {trailing}, as {element!r} needs")
+        plain = plain.reshape(*plain.shape[:1], *trailing)
+    made = _converted(plain, base)
+    if copy and made is plain:
+        made = made.copy()
+    if made.ndim == n:
+        made = made.reshape(1, *trailing)
+    if made.ndim - n > _MOST_DIMENSIONS + (2 if n == 0 else 0):
+        # Two more are accepted of scalars: they may be the components of vectors and matrices to a kernel.
+        raise WrongShape(f"arrays have at most {_MOST_DIMENSIONS} dimensions, not {made.ndim - n}")
+    if (n and not _dense(made, n)) or not made.flags.aligned or not made.dtype.isnative:
+        made = np.array(made, order="C", dtype=base)
+    return made
+
+
+def _converted(plain: Data, base: np.dtype[Any]) -> Data:
+    if plain.dtype == base:
+        return plain
+    if base.fields is not None:
+        return _converted_struct(plain, base)
+    if base.kind in "iu" and plain.dtype.kind in "iu" and plain.size:
+        limits = np.iinfo(base)
+        if plain.min() < limits.min or plain.max() > limits.max:
+            raise WrongDtype(f"the data holds numbers that do not fit {base}", advice="use dtype=kc.int64")
+    return plain.astype(base)
+
+
+def _converted_struct(plain: Data, base: np.dtype[Any]) -> Data:
+    # By name: NumPy itself assigns fields by their position.
+    if plain.dtype.names is None or set(plain.dtype.names) != set(base.names or ()):
+        raise WrongDtype(f"the data has the fields {plain.dtype.names}, not {base.names}")
+    made = np.zeros(plain.shape, base)
+    for name in base.names or ():
+        if made[name].dtype.fields is not None:
+            made[name] = _converted_struct(plain[name], made[name].dtype)
+        else:
+            made[name] = plain[name]
+    return made
+
+
+def _is_polymorphic(wanted: t.Type | None) -> bool:
+    return wanted is None or wanted is t.REAL or (isinstance(wanted, t.Composite) and wanted.scalar is t.REAL)
+
+
+def _element_for(data: Data, wanted: t.Type | None, real: Any, weak: bool) -> t.Type:
+    kinds = list(_scalars(data.dtype))
+    if any(k.kind not in "biuf" or (k.kind == "f" and k.itemsize not in (4, 8)) for k in kinds):
+        raise WrongDtype(f"an array of {data.dtype} is not supported; use integers, bool, float32 or float64")
+    precision = t.as_type(real) if real is not None else None
+    if precision is None:
+        double = not weak and any(k.kind == "f" for k in kinds) and all(k.itemsize == 8 for k in kinds if k.kind == "f")
+        precision = t.FLOAT64 if double else t.FLOAT32
+    assert isinstance(precision, t.Scalar)
+    if wanted is not None:
+        return t.resolve(wanted, precision)
+    if data.dtype.kind == "f":
+        return precision
+    if data.dtype.kind == "V":
+        raise WrongDtype("structured data needs dtype=, the @kc.struct it holds")
+    if weak and data.dtype == np.int64:
+        return t.INT32
+    try:
+        return t.as_type(data.dtype)
+    except TypeError:
+        raise WrongDtype(f"an array of {data.dtype} is not supported; use int32, int64, uint32, bool or reals",
+                         advice="convert it: kc.array(data, dtype=int)") from None  # fmt: skip
+
+
+def _scalars(dtype: np.dtype[Any]) -> Any:
+    """The number types that a NumPy dtype is made of."""
+    if dtype.fields is not None:
+        for inner, *_ in dtype.fields.values():
+            yield from _scalars(inner)
+    else:
+        yield dtype.base
+
+
+def from_torch(tensor: Any, dtype: Any = None, requires_grad: bool | None = None) -> Array:
+    """A torch tensor's memory as an array, shared."""
+    if not _is_tensor(tensor):
+        raise WrongDtype(f"from_torch takes a tensor, not {type(tensor).__name__}")
+    wants = bool(tensor.requires_grad) if requires_grad is None else requires_grad
+    return array(tensor, dtype, wants)
+
+
+def from_dlpack(source: Any, dtype: Any = None, requires_grad: bool = False) -> Array:
+    """The memory of anything that speaks DLPack, shared."""
+    if _is_tensor(source):
+        source = source.detach()
+    kind = source.__dlpack_device__()[0] if hasattr(source, "__dlpack_device__") else 1
+    if kind != 1:
+        raise WrongDevice(f"memory on DLPack device {int(kind)} cannot be used on the CPU")
+    return array(np.from_dlpack(source), dtype, requires_grad)
+
+
+def _shape(shape: Any) -> tuple[int, ...]:
+    sizes = (shape,) if isinstance(shape, (int, np.integer)) else tuple(shape)
+    if any(not isinstance(n, (int, np.integer)) or n < 0 for n in sizes):
+        raise WrongShape(f"a shape is made of whole numbers, not {shape!r}")
+    if not 1 <= len(sizes) <= _MOST_DIMENSIONS + 2:
+        raise WrongShape(f"arrays have 1 to {_MOST_DIMENSIONS} dimensions, not {len(sizes)}")
+    return tuple(int(n) for n in sizes)
+
+
+def _new(make: Callable[..., Data], shape: Any, dtype: Any, real: Any, requires_grad: bool) -> Array:
+    precision = t.as_type(real) if real is not None else t.FLOAT32
+    assert isinstance(precision, t.Scalar)
+    element = t.resolve(t.as_type(dtype), precision)
+    base, trailing = t.element_dtype(element)
+    return Array(make(_shape(shape) + trailing, base), element, requires_grad=requires_grad)
+
+
+def zeros(shape: Any, dtype: Any = float, requires_grad: bool = False, *, real: Any = None) -> Array:
+    """Zeros; float32 unless real=kc.float64 or the dtype says otherwise."""
+    return _new(np.zeros, shape, dtype, real, requires_grad)
+
+
+def ones(shape: Any, dtype: Any = float, requires_grad: bool = False, *, real: Any = None) -> Array:
+    """Ones in every component."""
+    return _new(np.ones, shape, dtype, real, requires_grad)
+
+
+def empty(shape: Any, dtype: Any = float, requires_grad: bool = False, *, real: Any = None) -> Array:
+    """Memory without content; debug mode reports reads of it."""
+    made = _new(np.empty, shape, dtype, real, requires_grad)
+    if config.debug and made._data.dtype.itemsize % 4 == 0:
+        made._data.reshape(-1).view(np.uint32)[...] = UNINITIALISED
+    return made
+
+
+def full(shape: Any, value: Any, dtype: Any = float, requires_grad: bool = False, *, real: Any = None) -> Array:
+    """Every element the given value."""
+    made = _new(np.zeros, shape, dtype, real, requires_grad)
+    made._data[...] = np.asarray(_plain(value), made._data.dtype)
+    return made
+
+
+def zeros_like(other: Any, requires_grad: bool = False) -> Array:
+    """Zeros of the same shape and type. The gradient flag is not inherited."""
+    like = other if isinstance(other, Array) else array(other)
+    return Array(np.zeros(like._data.shape, like._data.dtype), like.element, requires_grad=requires_grad)
+
+
+def empty_like(other: Any, requires_grad: bool = False) -> Array:
+    """Memory of the same shape and type."""
+    like = other if isinstance(other, Array) else array(other)
+    return empty(like.shape, like.element, requires_grad)
+
+
+def scalar(value: float, requires_grad: bool = False, *, real: Any = None) -> Array:
+    """One number as an array, so that it can require a gradient where a kernel takes a number."""
+    return array([float(value)], float, requires_grad, real=real)
