@@ -37,7 +37,7 @@ def parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.add_argument("--only", type=words, default=[], metavar="CASES", help="cases, separated by commas")
     parser.add_argument("--peers", type=words, default=[], help="modules of the cases: kernelc,cpp,warp,jax,…")
-    parser.add_argument("--sizes", type=lambda t: [int(w) for w in words(t)], default=[], help="instead of the usual ones")
+    parser.add_argument("--sizes", type=lambda t: [int(w) for w in words(t)], default=[], help="not the usual ones")
     parser.add_argument("--rounds", type=int, default=7, help="interleaved rounds; 0 only checks that all agree")
     parser.add_argument("--threads", type=int, default=1, help="cores that everybody may use (1)")
     parser.add_argument("--tiny", action="store_true", help="the smallest size of each case")

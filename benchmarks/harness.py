@@ -95,7 +95,8 @@ def cases() -> dict[str, Case]:
     """Every case there is, by name."""
     from . import cases as package
 
-    found = [importlib.import_module(f"{package.__name__}.{m.name}").CASE for m in pkgutil.iter_modules(package.__path__)]
+    names = [m.name for m in pkgutil.iter_modules(package.__path__)]
+    found = [importlib.import_module(f"{package.__name__}.{name}").CASE for name in names]
     return {case.name: case for case in sorted(found, key=lambda c: c.name)}
 
 

@@ -94,8 +94,8 @@ template <class V> void force_adjoint(const V x[4][3], const V d[4][3], const El
 
 // ------------------------------------------------------------------------------------------------ one at a time
 template <class T> struct Scalar {
-    const int32_t* tets;
-    const T *inverse, *volume, *mu, *lam;
+    const int32_t* __restrict tets;
+    const T *__restrict inverse, *__restrict volume, *__restrict mu, *__restrict lam;
     int64_t count;
 
     Element<T> element(int64_t t) const {
@@ -112,7 +112,7 @@ template <class T> struct Scalar {
         for (int c = 0; c < 4; ++c)
             for (int i = 0; i < 3; ++i) to[3 * tets[4 * t + c] + i] += from[c][i];
     }
-    void forces(const T* x, T* f) const {
+    void forces(const T* __restrict x, T* __restrict f) const {
         for (int64_t t = 0; t < count; ++t) {
             T corners[4][3], result[4][3];
             load(x, t, corners);
@@ -120,7 +120,8 @@ template <class T> struct Scalar {
             add(f, t, result);
         }
     }
-    void forces_adjoint(const T* x, const T* fb, T* xb, T* mub, T* lamb) const {
+    void forces_adjoint(const T* __restrict x, const T* __restrict fb, T* __restrict xb, T* __restrict mub,
+                        T* __restrict lamb) const {
         for (int64_t t = 0; t < count; ++t) {
             T corners[4][3], d[4][3], result[4][3];
             load(x, t, corners);

@@ -43,5 +43,8 @@ def entrants(work: Work) -> dict[str, Entrant]:
         (_, x), grads = both(*leaves)
         return {"x": np.asarray(x)} | dict(zip(("grad x", "grad v", "grad mu", "grad lam"), map(np.asarray, grads)))
 
-    return {"JAX scan": Entrant({"forward": lambda: jax.block_until_ready(forward(*leaves)),
-                                 "forward + backward": lambda: jax.block_until_ready(both(*leaves))}, results)}  # fmt: skip
+    runs = {
+        "forward": lambda: jax.block_until_ready(forward(*leaves)),
+        "forward + backward": lambda: jax.block_until_ready(both(*leaves)),
+    }
+    return {"JAX scan": Entrant(runs, results)}

@@ -39,7 +39,8 @@ def integrate(x: kc.Array[kc.float3], v: kc.Array[kc.float3], f: kc.Array[kc.flo
 
 def entrants(work: Work, real: type = np.float32) -> dict[str, Entrant]:
     n, given = len(work.x), {k: a.astype(a.dtype if k == "tets" else real) for k, a in vars(work).items()}
-    leaf = {k: kc.array(given[k], dtype=kc.float3 if k in "xv" else None, requires_grad=True) for k in ("x", "v", "mu", "lam")}
+    leaf = {k: kc.array(given[k], dtype=kind, requires_grad=True)
+            for k, kind in (("x", kc.float3), ("v", kc.float3), ("mu", float), ("lam", float))}  # fmt: skip
     tets, inverse = kc.array(given["tets"]), kc.array(given["inverse"], dtype=kc.mat33)
     volume, weight = kc.array(given["volume"]), kc.array(given["weight"])
     f, seed = kc.zeros_like(leaf["x"]), kc.array(given["seed"], dtype=kc.float3)

@@ -1,4 +1,4 @@
-"""N-body: each thread sums the pull of all others in a loop whose length is known only at run time, and the way back."""
+"""N-body: each thread sums the pull of all others, in a loop of a length known only at run time; and the way back."""
 
 from __future__ import annotations
 
@@ -31,11 +31,8 @@ def make(size: int) -> Work:
 def by_hand(work: Work, flavour: str, real: type) -> tuple[dict[str, np.ndarray], dict[str, object]]:
     cast = {k: np.ascontiguousarray(a, real) for k, a in vars(work).items()}
     out = {"a": np.zeros_like(cast["x"])} | {f"grad {k}": np.zeros_like(cast[k]) for k in ("x", "mass")}
-    runs = {
-        what: function(SOURCE, f"{flavour}_{np.dtype(real).name}", *cast.values(), *out.values(), len(work.x), SOFTENING,
-                       int(what != "forward"))
-        for what in ("forward", "forward + backward")
-    }  # fmt: skip
+    given, name = [*cast.values(), *out.values(), len(work.x), SOFTENING], f"{flavour}_{np.dtype(real).name}"
+    runs = {"forward": function(SOURCE, name, *given, 0), "forward + backward": function(SOURCE, name, *given, 1)}
     return out, runs
 
 

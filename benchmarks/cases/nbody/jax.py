@@ -30,5 +30,8 @@ def entrants(work: Work) -> dict[str, Entrant]:
         (_, a), grads = both(x, mass)
         return {"a": np.asarray(a), "grad x": np.asarray(grads[0]), "grad mass": np.asarray(grads[1])}
 
-    return {"JAX scan": Entrant({"forward": lambda: jax.block_until_ready(forward(x, mass)),
-                                 "forward + backward": lambda: jax.block_until_ready(both(x, mass))}, results)}  # fmt: skip
+    runs = {
+        "forward": lambda: jax.block_until_ready(forward(x, mass)),
+        "forward + backward": lambda: jax.block_until_ready(both(x, mass)),
+    }
+    return {"JAX scan": Entrant(runs, results)}

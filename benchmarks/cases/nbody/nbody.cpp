@@ -1,5 +1,4 @@
 // Softened gravity by hand: a_i = sum_j m_j d / (d.d + eps)^(3/2), d = x_j - x_i, and its adjoint.
-#include <math.h>
 #include <stdint.h>
 #include <string.h>
 

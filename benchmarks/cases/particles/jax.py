@@ -27,5 +27,8 @@ def entrants(work: Work) -> dict[str, Entrant]:
         names = ("x", "v", "grad x", "grad v", "grad f", "grad weight")
         return dict(zip(names, map(np.asarray, (*out, *grads))))
 
-    return {"JAX": Entrant({"forward": lambda: jax.block_until_ready(forward(*leaves)),
-                            "forward + backward": lambda: jax.block_until_ready(both(*leaves))}, results)}  # fmt: skip
+    runs = {
+        "forward": lambda: jax.block_until_ready(forward(*leaves)),
+        "forward + backward": lambda: jax.block_until_ready(both(*leaves)),
+    }
+    return {"JAX": Entrant(runs, results)}

@@ -23,7 +23,7 @@ def entrants(work: Work) -> dict[str, Entrant]:
     x, v, f = (wp.array(a, dtype=wp.vec3, device="cpu", requires_grad=True) for a in (work.x, work.v, work.f))
     weight = wp.array(work.weight, dtype=float, device="cpu", requires_grad=True)
     x1, v1 = wp.zeros_like(x), wp.zeros_like(v)
-    seeds = {x1: wp.array(work.seed_x, dtype=wp.vec3, device="cpu"), v1: wp.array(work.seed_v, dtype=wp.vec3, device="cpu")}
+    seeds = {a: wp.array(g, dtype=wp.vec3, device="cpu") for a, g in ((x1, work.seed_x), (v1, work.seed_v))}
 
     def forward() -> None:
         wp.launch(step, len(work.x), [x, v, f, weight, GRAVITY, DT], [x1, v1], device="cpu")

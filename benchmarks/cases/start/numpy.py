@@ -1,0 +1,8 @@
+"""The floor: a process that imports NumPy and does nothing."""
+
+from ...harness import Entrant
+from . import Work, process
+
+
+def entrants(work: Work) -> dict[str, Entrant]:
+    return {"import numpy": process(work, "nothing.py", "_")}

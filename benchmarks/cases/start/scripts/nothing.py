@@ -1,0 +1,3 @@
+"""Nothing but the import."""
+
+import numpy  # noqa: F401
