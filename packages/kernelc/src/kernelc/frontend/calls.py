@@ -11,12 +11,27 @@ from typing import Any
 from .. import types as t
 from ..builtins import TABLE, CompoundRow, ScalarRow
 from ..errors import MissingReturn, NoOverload, NotDifferentiable, Recursion, TypeMismatch, Unsupported
-from ..ir import FALSE, Atomic, Block, Builder, Call, Custom, Gradient, Op, Record, Store, Value, const, prune_block
+from ..ir import (
+    FALSE,
+    TRUE,
+    Atomic,
+    Block,
+    Builder,
+    Call,
+    Custom,
+    Gradient,
+    Op,
+    Record,
+    Store,
+    Value,
+    const,
+    prune_block,
+)
 from . import intrinsics
 from .convert import Frame, Restart
 from .expressions import Expressions
 from .function import Func
-from .source import Capture, Source, always_exits, assigned_names
+from .source import MISSING, Capture, Source, always_exits, assigned_names, freeze
 from .values import (
     Agg,
     ArrayVal,
@@ -365,7 +380,8 @@ class Calls(Expressions):
 
     def check_returns(self, source: Source, frame: Frame) -> None:
         stmts = source.definition.body
-        if "$retval" in frame.env and not always_exits(stmts, returns_only=True):
+        returned = frame.env.get("$ret") is TRUE or always_exits(stmts, returns_only=True)
+        if "$retval" in frame.env and not returned:
             raise MissingReturn(f"{source.name!r} returns a value, but not on every path", source.head)
         if "$retval" not in frame.env and frame.returns is not None:
             raise MissingReturn(f"{source.name!r} is annotated to return {type_name(frame.returns)}, but returns "
@@ -493,13 +509,34 @@ class Calls(Expressions):
             elif name in scope:
                 del scope[name]
         code = compile(ast.Expression(node.args[0]), self.frame.source.file, "eval")
-        for name in code.co_names:
-            _, capture = self.frame.source.lookup(name)
-            self.capture(capture)
+        for part in ast.walk(node.args[0]):
+            self.static_read(part)
         try:
             return self.wrap(eval(code, scope))
         except Exception as error:
-            raise self.fail(TypeMismatch, f"kc.static: {type(error).__name__}: {error}", node) from None
+            unknown = getattr(error, "name", "") if isinstance(error, NameError) else ""
+            if unknown in self.frame.env:
+                text = f"kc.static: {unknown!r} is not known while compiling"
+                raise self.fail(TypeMismatch, text, node, advice="use constants and names from outside only") from None
+            raise self.fail(TypeMismatch, f"kc.static: {type(error).__name__}: {error}", node,
+                            advice="the expression runs in Python while the kernel is compiled") from None  # fmt: skip
+
+    def static_read(self, node: ast.AST) -> Any:
+        """What a name or a chain of attributes means, captured on the way."""
+        if isinstance(node, ast.Name):
+            if node.id in self.frame.env:
+                value = self.frame.env[node.id]
+                return value.object if isinstance(value, Known) else MISSING
+            value, capture = self.frame.source.lookup(node.id)
+            self.capture(capture)
+            return value
+        if isinstance(node, ast.Attribute):
+            base = self.static_read(node.value)
+            value = getattr(base, node.attr, MISSING) if base is not MISSING else MISSING
+            if value is not MISSING:
+                self.capture(Capture(base, node.attr, value, freeze(value)))
+            return value
+        return MISSING
 
     def call_where(self, node: ast.Call) -> Any:
         if len(node.args) != 3 or node.keywords:

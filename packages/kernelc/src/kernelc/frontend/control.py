@@ -96,7 +96,7 @@ class Control(Statements):
             raise ReturnType(value)
         known = self.frame.types.get("$retval")
         if known is not None and known != type_of(value):
-            raise self.type_change("the result", known, type_of(value) or t.BOOL, node)
+            raise self.type_change("$retval", known, type_of(value) or t.BOOL, node)
         self.frame.types["$retval"] = type_of(value) or t.BOOL
         # A conditional in the expression has replaced the environment: look it up again.
         self.frame.env["$retval"] = value
@@ -109,9 +109,7 @@ class Control(Statements):
         if self.frame.returns is not None:
             return self.convert(value, self.frame.returns, node, "the result")
         known = self.frame.types.get("$retval")
-        if isinstance(known, t.Scalar) and isinstance(value, Weak):
-            value = self.adapt_literal("the result", known, value, node)
-        value = self.strengthen(value)
+        value = self.strengthen(self.adapt(value, known) if known is not None else value)
         if flatten(value) is None:
             raise self.fail(TypeMismatch, f"{describe(value)} cannot be returned", node)
         return value

@@ -146,7 +146,7 @@ class Expressions(Convert):
             if part is not None:
                 return self.slice(base, *part)
             raise self.fail(UnknownName, f"{describe(base)} has no component {name!r}", node,
-                            advice=_component_advice(base.type))  # fmt: skip
+                            advice=component_advice(base.type))  # fmt: skip
         raise self.fail(TypeMismatch, f"{describe(base)} has no attributes", node)
 
     def slice(self, base: Agg, kind: t.Type, first: int) -> Any:
@@ -212,7 +212,11 @@ class Expressions(Convert):
             return self.slice(base, *part)
         if len(keys) == 2 and isinstance(base.type, t.Mat):
             return self.component(self.component(base, keys[:1], node), keys[1:], node)
-        return self.choose(base, self.as_index(keys[0], node), keys, node)
+        n, index = length_of(base.type), self.as_index(keys[0], node)
+        if n is None or len(keys) != 1:
+            raise self.bad_component(base, keys, node)
+        self.check_bounds(index, n, describe(base), node)
+        return self.choose(base, index)
 
     def static_key(self, keys: list[Any]) -> Any:
         numbers = [static_int(k) for k in keys]
@@ -223,21 +227,18 @@ class Expressions(Convert):
     def bad_component(self, base: Agg, keys: list[Any], node: ast.AST) -> Exception:
         shown = ", ".join(str(static_int(k)) if static_int(k) is not None else "…" for k in keys)
         return self.fail(WrongIndexCount, f"{describe(base)} has no component [{shown}]", node,
-                         advice=_component_advice(base.type))  # fmt: skip
+                         advice=component_advice(base.type))  # fmt: skip
 
-    def choose(self, base: Agg, index: Value, keys: list[Any], node: ast.AST) -> Any:
+    def choose(self, base: Agg, index: Value) -> Any:
         """Component `index` at run time: a chain of selections, which lanes and gradients handle as they are."""
-        n = length_of(base.type)
-        if n is None or len(keys) != 1:
-            raise self.bad_component(base, keys, node)
-        self.check_bounds(index, n)
-        result = self.component(base, [Weak(0)], node)
-        for k in range(1, n):
+        parts = [part for k in range(length_of(base.type) or 0) if (part := part_of(base.type, k)) is not None]
+        result = self.slice(base, *parts[0])
+        for k, part in enumerate(parts[1:], start=1):
             hit = self.b.op("eq", index, const(index.type, k))
-            result = self.select(hit, self.component(base, [Weak(k)], node), result)
+            result = self.select(hit, self.slice(base, *part), result)
         return result
 
-    def check_bounds(self, index: Value, n: int) -> None:
+    def check_bounds(self, index: Value, n: int, what: str, node: ast.AST) -> None:
         """Hook: debug mode checks an index into a local value."""
 
     def select(self, cond: Value, a: Any, b: Any) -> Any:
@@ -502,7 +503,7 @@ def _is_cheap(node: ast.expr) -> bool:
     return all(isinstance(child, allowed) for child in ast.walk(node))
 
 
-def _component_advice(kind: t.Type) -> str:
+def component_advice(kind: t.Type) -> str:
     if isinstance(kind, t.Struct):
         return f"its fields are {', '.join(kind.names)}"
     if isinstance(kind, t.Transform):

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import ast
 import builtins as python
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from .. import types as t
-from ..errors import MaybeUnassigned, SourceError, TypeChange, TypeMismatch, Unsupported
+from ..errors import MaybeUnassigned, SourceError, TypeChange, TypeMismatch, UnknownName, Unsupported, WrongIndexCount
 from ..ir import Atomic, Block, Check, Print, Store, Value, const
 from . import intrinsics
 from .calls import Calls
 from .convert import holds
+from .expressions import component_advice
 from .fence import REFUSED
 from .values import (
     Agg,
@@ -30,6 +31,7 @@ from .values import (
     of_type,
     part_of,
     rebuild,
+    static_int,
     type_name,
     type_of,
 )
@@ -37,17 +39,22 @@ from .values import (
 
 @dataclass(frozen=True)
 class Place:
-    """Where an assignment goes: a name or an array element, and which leaves of it.
+    """Where an assignment goes: the leaves of a name or of an array element from `first` on, which make up `whole`.
 
-    `dynamic`: a component chosen at run time inside the range [first, first + its leaves).
+    `path` leads on to a part of that, `kind`: it begins with the first index that is known at run time only.
     """
 
     kind: t.Type
-    first: int
+    whole: t.Type
+    first: int = 0
     name: str = ""
     array: ArrayVal | None = None
     index: tuple[Value, ...] = ()
-    dynamic: tuple[Value, ...] = ()
+    path: tuple[Any, ...] = ()
+
+    @property
+    def label(self) -> str:
+        return self.array.array.name if self.array is not None else self.name
 
 
 class Statements(Calls):
@@ -125,9 +132,7 @@ class Statements(Calls):
         if value is None:
             raise self.fail(TypeMismatch, f"{name!r} gets no value: the function on the right returns nothing", node)
         known = self.frame.types.get(name)
-        if known is not None and isinstance(value, Weak) and isinstance(known, t.Scalar):
-            value = self.adapt_literal(name, known, value, node)
-        value = self.strengthen(value)
+        value = self.strengthen(self.adapt(value, known) if known is not None else value)
         kind = type_of(value)
         if kind is not None:
             if known is not None and known != kind:
@@ -140,8 +145,12 @@ class Statements(Calls):
                 leaf.name = leaf.name or leaf_name
         self.frame.env[name] = value
 
-    def adapt_literal(self, name: str, known: t.Scalar, value: Weak, node: ast.AST) -> Any:
-        """A literal takes the type that the name has, as long as it can hold it."""
+    def adapt(self, value: Any, known: t.Type) -> Any:
+        """Literals take the type that the name has, as long as it can hold them."""
+        if isinstance(value, TupleVal) and isinstance(known, t.Tuple) and len(value.items) == len(known.items):
+            return TupleVal(tuple(self.adapt(v, k) for v, k in zip(value.items, known.items, strict=True)))
+        if not (isinstance(value, Weak) and isinstance(known, t.Scalar)):
+            return value
         number = value.value
         if isinstance(number, bool):
             fits = known is t.BOOL
@@ -152,10 +161,12 @@ class Statements(Calls):
         return const(known, number) if fits else value
 
     def type_change(self, name: str, known: t.Type, kind: t.Type, node: ast.AST) -> SourceError:
-        advice = ""
-        if known is t.INT32 and isinstance(kind, t.Scalar) and kind.is_float:
-            advice = f"start {name!r} as a real, for instance with 0.0 instead of 0"
-        return self.fail(TypeChange, f"{name!r} is {type_name(known)}, and would become {type_name(kind)} here", node,
+        what, advice = repr(name), ""
+        if name == "$retval":
+            what, advice = "the result", "return one type everywhere: convert with float(...) or int(...)"
+        elif known is t.INT32 and isinstance(kind, t.Scalar) and kind.is_float:
+            advice = f"start {what} as a real, for instance with 0.0 instead of 0"
+        return self.fail(TypeChange, f"{what} is {type_name(known)}, and would become {type_name(kind)} here", node,
                          advice=advice)  # fmt: skip
 
     def unpack(self, target: ast.Tuple | ast.List, value: Any, node: ast.AST) -> None:
@@ -182,80 +193,117 @@ class Statements(Calls):
             kind = type_of(value)
             if isinstance(value, (ArrayVal, TupleVal)) or kind is None:
                 raise self.fail(TypeMismatch, f"{describe(value)} has no parts that can be assigned", node)
-            return Place(kind, 0, name=node.id)
+            return Place(kind, kind, name=node.id)
         if isinstance(node, ast.Attribute):
             return self.part(self.place(node.value), node.attr, node)
         if isinstance(node, ast.Subscript):
             base = self.expr(node.value) if isinstance(node.value, ast.Name) else None
             if isinstance(base, ArrayVal):
                 index = tuple(self.array_index(base, self.indices(node), node))
-                return Place(base.array.type.element, 0, array=base, index=index)
-            outer = self.place(node.value)
-            return self.indexed(outer, self.indices(node), node)
+                element = base.array.type.element
+                return Place(element, element, array=base, index=index)
+            return self.indexed(self.place(node.value), self.indices(node), node)
         raise self.fail(Unsupported, "this cannot be assigned to", node)
 
     def part(self, outer: Place, key: Any, node: ast.AST) -> Place:
+        """A part that is known while compiling."""
         found = part_of(outer.kind, key)
-        if found is None or outer.dynamic:
-            raise self.fail(TypeMismatch, f"{type_name(outer.kind)} has no component {key!r} that can be assigned",
-                            node)  # fmt: skip
+        if found is None:
+            shown = f"[{key}]" if isinstance(key, int) else str(list(key)) if isinstance(key, tuple) else f".{key}"
+            raise self.fail(WrongIndexCount if not isinstance(key, str) else UnknownName,
+                            f"{type_name(outer.kind)} has no component {shown}", node,
+                            advice=component_advice(outer.kind))  # fmt: skip
         kind, first = found
-        return Place(kind, outer.first + first, outer.name, outer.array, outer.index)
+        if outer.path:
+            return replace(outer, kind=kind, path=(*outer.path, key))
+        return replace(outer, kind=kind, whole=kind, first=outer.first + first)
 
     def indexed(self, outer: Place, keys: list[Any], node: ast.AST) -> Place:
         key = self.static_key(keys)
         if key is not None:
             return self.part(outer, key, node)
-        if outer.dynamic:
-            raise self.fail(Unsupported, "one run-time index per assignment", node, advice="assign the row as a whole")
-        index = tuple(self.as_index(k, node) for k in keys)
-        return Place(outer.kind, outer.first, outer.name, outer.array, outer.index, index)
+        if len(keys) > (2 if isinstance(outer.kind, t.Mat) else 1) or length_of(outer.kind) is None:
+            raise self.fail(WrongIndexCount, f"{type_name(outer.kind)} cannot be indexed by {len(keys)}", node,
+                            advice=component_advice(outer.kind))  # fmt: skip
+        place = outer
+        for item in keys:
+            known = static_int(item)
+            if known is not None:
+                place = self.part(place, known, node)
+                continue
+            n, index = length_of(place.kind), self.as_index(item, node)
+            assert n is not None
+            self.check_bounds(index, n, outer.label, node)
+            place = replace(place, kind=_type_of_part(place.kind, 0), path=(*place.path, index))
+        return place
 
     def read(self, place: Place, node: ast.AST) -> Any:
-        whole = self.read_static(place, node)
-        if not place.dynamic:
-            return whole
-        return self.component(whole, list(place.dynamic), node)
+        value = self.read_whole(place, node)
+        for step in place.path:
+            if isinstance(step, str):
+                value = self.attribute(value, step, node)
+            else:
+                value = (
+                    self.choose(value, step) if isinstance(step, Value) else self.component(value, [Weak(step)], node)
+                )
+        return value
 
-    def read_static(self, place: Place, node: ast.AST) -> Any:
-        types = t.leaves(place.kind)
+    def read_whole(self, place: Place, node: ast.AST) -> Any:
+        types = t.leaves(place.whole)
         if place.array is not None:
             comps = range(place.first, place.first + len(types))
-            return of_type(place.kind, self.b.load(place.array.array, place.index, comps, types))
+            return of_type(place.whole, self.b.load(place.array.array, place.index, comps, types))
         value = self.frame.env[place.name]
         if isinstance(value, Maybe):
             raise self.fail(MaybeUnassigned, f"{place.name!r} may have no value here", node)
         leaves = flatten(value) or []
-        return of_type(place.kind, leaves[place.first : place.first + len(types)])
+        return of_type(place.whole, leaves[place.first : place.first + len(types)])
 
     def write(self, place: Place, value: Any, node: ast.AST) -> None:
-        if place.dynamic:
-            whole = self.read_static(place, node)
-            value = self.insert(whole, list(place.dynamic), value, node)
-        what = f"the value for {place.array.array.name if place.array else place.name}"
-        leaves = flatten(self.convert(value, place.kind, node, what)) or []
+        value = self.convert(value, place.kind, node, f"the value for {place.label}")
+        leaves = flatten(value) or []
         if place.array is not None:
-            comps = range(place.first, place.first + len(leaves))
-            self.b.emit(Store(place.array.array, place.index, comps, leaves, self.b.span))
+            array = place.array.array
+            self.at_parts(place, lambda comps: self.b.emit(Store(array, place.index, comps, leaves, self.b.span)), node)
             return
+        if place.path:
+            leaves = flatten(self.insert(self.read_whole(place, node), place.path, value)) or []
         old = self.frame.env[place.name]
         full = flatten(old) or []
         full[place.first : place.first + len(leaves)] = leaves
         self.frame.env[place.name] = rebuild(old, full)
 
-    def insert(self, whole: Agg, keys: list[Any], value: Any, node: ast.AST) -> Any:
-        """`whole` with the component at a run-time index replaced: each component selects old or new."""
-        n = length_of(whole.type)
-        if n is None or (len(keys) == 2 and not isinstance(whole.type, t.Mat)) or len(keys) > 2:
-            raise self.bad_component(whole, keys, node)
-        index = self.as_index(keys[0], node)
-        self.check_bounds(index, n)
-        leaves: list[Value] = []
-        for k in range(n):
-            old = self.component(whole, [Weak(k)], node)
-            new = self.insert(old, keys[1:], value, node) if len(keys) == 2 else self.convert(value, _type(old), node)
-            hit = self.b.op("eq", index, const(index.type, k))
-            leaves.extend(flatten(self.select(hit, new, old)) or [])
+    def at_parts(self, place: Place, do: Callable[[range], object], node: ast.AST) -> None:
+        """Do something to the components of an array element that a place means: where an index is known at run time
+        only, to each that it may be, if it is. Other components stay untouched: they may belong to other threads."""
+        if not place.path:
+            do(range(place.first, place.first + len(t.leaves(place.whole))))
+            return
+        step, rest = place.path[0], place.path[1:]
+        keys = range(length_of(place.whole) or 0) if isinstance(step, Value) else [step]
+        for key in keys:
+            kind, first = part_of(place.whole, key) or (place.whole, 0)
+            part = replace(place, whole=kind, first=place.first + first, path=rest)
+            if isinstance(step, Value):
+                hit = self.b.op("eq", step, const(step.type, key))
+                self.branch(hit, lambda part=part: self.at_parts(part, do, node), lambda: None, node)  # type: ignore[misc]
+            else:
+                self.at_parts(part, do, node)
+
+    def insert(self, whole: Any, path: tuple[Any, ...], value: Any) -> Any:
+        """`whole` with a part replaced: where its index is known at run time only, each part selects old or new."""
+        if not path:
+            return value
+        step, rest = path[0], path[1:]
+        keys = range(length_of(whole.type) or 0) if isinstance(step, Value) else [step]
+        leaves = list(whole.leaves)
+        for key in keys:
+            kind, first = part_of(whole.type, key) or (whole.type, 0)
+            old = self.slice(whole, kind, first)
+            new = self.insert(old, rest, value)
+            if isinstance(step, Value):
+                new = self.select(self.b.op("eq", step, const(step.type, key)), new, old)
+            leaves[first : first + len(t.leaves(kind))] = flatten(new) or []
         return Agg(whole.type, tuple(leaves))
 
     def stmt_AugAssign(self, node: ast.AugAssign) -> None:
@@ -266,21 +314,28 @@ class Statements(Calls):
             self.assign_name(node.target.id, self.binary(type(node.op), old, right, node), node)
             return
         place = self.place(node.target)
-        if place.array is not None and isinstance(node.op, (ast.Add, ast.Sub)) and not place.dynamic:
-            before = len(self.b.block.body)
-            right = self.expr(node.value)
-            self.at(node)
-            self.check_undisturbed(place.array, before, node)
-            leaves = flatten(self.convert(right, place.kind, node, f"the value for {place.array.array.name}")) or []
-            comps = range(place.first, place.first + len(leaves))
-            kind = "add" if isinstance(node.op, ast.Add) else "sub"
-            self.emit_atomic(kind, place.array, list(place.index), comps, leaves, node, used=False)
+        if place.array is not None and isinstance(node.op, (ast.Add, ast.Sub)):
+            self.add_to(place, place.array, node)
             return
         # Python reads the target before it computes the right side.
         old = self.read(place, node)
         right = self.expr(node.value)
         self.at(node)
         self.write(place, self.binary(type(node.op), old, right, node), node)
+
+    def add_to(self, place: Place, array: ArrayVal, node: ast.AugAssign) -> None:
+        """`a[i] += v` and `a[i] -= v` are atomic."""
+        before = len(self.b.block.body)
+        right = self.expr(node.value)
+        self.at(node)
+        self.check_undisturbed(array, before, node)
+        leaves = flatten(self.convert(right, place.kind, node, f"the value for {place.label}")) or []
+        kind, index = "add" if isinstance(node.op, ast.Add) else "sub", list(place.index)
+
+        def add(comps: range) -> None:
+            self.emit_atomic(kind, array, index, comps, leaves, node, used=False)
+
+        self.at_parts(place, add, node)
 
     def check_undisturbed(self, array: ArrayVal, before: int, node: ast.AST) -> None:
         """`a[i] += v` is one atomic step: what computes v must not write to `a` itself."""
@@ -330,7 +385,7 @@ class Statements(Calls):
         values.extend(leaves)
 
 
-def _type(value: Any) -> t.Type:
-    kind = type_of(value)
-    assert kind is not None
-    return kind
+def _type_of_part(kind: t.Type, key: Any) -> t.Type:
+    found = part_of(kind, key)
+    assert found is not None
+    return found[0]
