@@ -62,6 +62,7 @@ class Variant:
         self._tangents: dict[frozenset[int], ir.Kernel] = {}
         self._binaries: dict[Any, Binary] = {}
         self._refused: dict[ir.Kernel, str] = {}
+        self._widths: dict[tuple[str, frozenset[int], int], int] = {}
         walk = list(self.kernel.body.walk())
         self.written = sorted({s.array.position for s in walk if isinstance(s, (ir.Store, ir.Atomic))})
         self.read = sorted({s.array.position for s in walk if isinstance(s, ir.Load)})
@@ -89,6 +90,12 @@ class Variant:
 
     def width(self, which: str, seeds: frozenset[int]) -> int:
         """How many threads of this kernel run side by side in lanes; 0 if it runs thread by thread."""
+        key = (which, seeds, config._generation)
+        if key not in self._widths:
+            self._widths[key] = self._find_width(which, seeds)
+        return self._widths[key]
+
+    def _find_width(self, which: str, seeds: frozenset[int]) -> int:
         if config.debug or not config.lanes:
             return 0
         kernel = self.ir_of(which, seeds)
