@@ -7,7 +7,7 @@ lanes (their index is replaced), effects happen for active lanes only, in the or
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from .. import ir
 from ..builtins import TABLE
@@ -42,6 +42,7 @@ class _LaneEmitter(_Emitter):
         self.mask, self.full = "active", "full"
         self.divergent = False
         self.masks = 0
+        self.rows = self.row_widths()
 
     # -- the whole
     def run(self) -> Code:
@@ -88,6 +89,26 @@ class _LaneEmitter(_Emitter):
         if array.role in ("value", "grad") and array.position not in self.contiguous:
             return False
         return len(set(leaves(array.type.element))) == 1 and leaves(array.type.element)[0] is not BOOL
+
+    def row_widths(self) -> dict[int, int]:
+        """Arrays of two dimensions of which each thread reads its own row at literal places: how long rows may be."""
+        found: dict[int, int] = {}
+        for s in self.kernel.body.walk():
+            if isinstance(s, ir.Load) and self.is_row_access(s):
+                last = s.index[1]
+                assert isinstance(last, ir.Const)
+                found[s.array.position] = max(found.get(s.array.position, 0), int(last.value) + 1)
+        return {p: n for p, n in found.items() if n in (2, 3, 4)}
+
+    def is_row_access(self, s: ir.Load) -> bool:
+        return (
+            self.kernel.dims == 1
+            and s.array.type.ndim == 2
+            and self.axes.get(s.index[0]) == 0
+            and isinstance(s.index[1], ir.Const)
+            and self.is_dense(s.array)
+            and len(leaves(s.array.type.element)) == 1
+        )
 
     # -- values
     def is_varying(self, value: ir.Value) -> bool:
@@ -189,19 +210,30 @@ class _LaneEmitter(_Emitter):
             found.append(x)
         return found
 
-    def byte_offsets(self, s: ir.Load | ir.Store | ir.Atomic) -> str:
-        """A variable with the byte offset of each lane's element."""
+    def offsets(self, s: ir.Load | ir.Store | ir.Atomic) -> str:
+        """A variable with the place of each lane's element: counted in leaves where they lie densely, else in bytes."""
         array, p = s.array, s.array.position
-        names = [f"__builtin_convertvector({x}, vl)" for x in self.safe_index(s)]
-        if array.role in ("value", "grad") and p not in self.contiguous:
-            step = "s" if array.role == "value" else "g"
-            text = " + ".join(f"{x} * a{p}_{step}{axis}" for axis, x in enumerate(names))
-        else:
+        index = self.safe_index(s)
+        if self.is_dense(array):
+            names = [self.narrow(v, x) for v, x in zip(s.index, index, strict=True)]
             text = names[0]
             for axis in range(1, array.type.ndim):
-                text = f"({text} * a{p}_n{axis} + {names[axis]})"
+                text = f"({text} * (int32_t)a{p}_n{axis} + {names[axis]})"
+            count = len(leaves(array.type.element))
+            return self.temporary("vi", f"{text} * {count}" if count > 1 else text)
+        wide = [f"__builtin_convertvector({x}, vl)" for x in index]
+        if array.role in ("value", "grad") and p not in self.contiguous:
+            step = "s" if array.role == "value" else "g"
+            text = " + ".join(f"{x} * a{p}_{step}{axis}" for axis, x in enumerate(wide))
+        else:
+            text = wide[0]
+            for axis in range(1, array.type.ndim):
+                text = f"({text} * a{p}_n{axis} + {wide[axis]})"
             text = f"{text} * (int64_t){element_size(array.type.element)}"
         return self.temporary("vl", text)
+
+    def narrow(self, value: ir.Value, text: str) -> str:
+        return text if value.type.name == "int32" else f"__builtin_convertvector({text}, vi)"
 
     def temporary(self, kind: str, text: str) -> str:
         name = f"m{len(self.names)}"
@@ -226,8 +258,23 @@ class _LaneEmitter(_Emitter):
             self.gather(s, declare=False)
             self.depth -= 1
             self.put("}")
+        elif self.is_row_access(s) and s.array.position in self.rows:
+            self.row_load(s, self.rows[s.array.position])
         else:
             self.gather(s, declare=True)
+
+    def row_load(self, s: ir.Load, n: int) -> None:
+        (out,), last = s.outs, s.index[1]
+        assert isinstance(last, ir.Const)
+        self.put(f"{self.kind(out)} {self.name(out)};")
+        self.put(f"if ({self.full} && a{s.array.position}_n1 == {n})")
+        base = f"{self.pointer(s.array, 0)} + thread * {n}"
+        self.put(f"    {self.name(out)} = kc_load_own<{n}>({base}, {last.value});")
+        self.put("else {")
+        self.depth += 1
+        self.gather(s, declare=False)
+        self.depth -= 1
+        self.put("}")
 
     def own_load(self, s: ir.Load) -> None:
         count = len(leaves(s.array.type.element))
@@ -236,27 +283,39 @@ class _LaneEmitter(_Emitter):
             self.put(f"    {self.name(out)} = kc_load_own<{count}>({base}, {comp});")
 
     def gather(self, s: ir.Load, *, declare: bool) -> None:
-        at = self.byte_offsets(s)
+        at = self.offsets(s)
         for out, comp in zip(s.outs, s.comps, strict=True):
             kind, offset = leaves(s.array.type.element)[comp], leaf_offsets(s.array.type.element)[comp]
-            text = self.gathered(kind, f"a{s.array.position}_{s.array.role} + {offset}", at)
+            if self.is_dense(s.array):
+                text = f"kc_gather({self.pointer(s.array, comp)}, {at})"
+            elif kind is BOOL:
+                text = f"kc_gather_bytes((const bool*)(a{s.array.position}_{s.array.role} + {offset}), {at})"
+            else:
+                text = f"kc_gather_{kind.name}(a{s.array.position}_{s.array.role} + {offset}, {at})"
             if declare:
                 self.define(out, text)
             else:
                 self.put(f"{self.name(out)} = {text};")
 
-    def gathered(self, kind: Scalar, base: str, at: str) -> str:
-        if kind is BOOL:
-            return f"kc_gather_bytes((const bool*)({base}), {at})"
-        return f"kc_gather_{kind.name}({base}, {at})"
-
     def emit_Store(self, s: ir.Store) -> None:
         self.scatter(s, lambda place, value: f"{place} = {value};")
 
     def emit_Atomic(self, s: ir.Atomic) -> None:
-        self.scatter(s, lambda place, value: f"{place} += {value};")
+        if self.is_uniform_access(s) and not any(v.type is BOOL for v in s.values):
+            self.reduce(s)
+        else:
+            self.scatter(s, lambda place, value: f"{place} += {value};")
 
-    def scatter(self, s: ir.Store | ir.Atomic, write: object) -> None:
+    def reduce(self, s: ir.Atomic) -> None:
+        """All lanes add to one element: they are summed first."""
+        pointer = self.element(s)
+        for value, comp in zip(s.values, s.comps, strict=True):
+            text = self.vector(value)
+            if self.divergent or self.full != "true":
+                text = f"kc_select({self.mask}, {text}, {_VECTORS[value.type.name]}{{}})"
+            self.put(f"{self.leaf(s, pointer, comp)} += kc_sum({text});")
+
+    def scatter(self, s: ir.Store | ir.Atomic, write: Callable[[str, str], str]) -> None:
         """Write the active lanes in thread order; a group that owns its elements writes them together."""
         if self.is_own_access(s) and self.is_whole(s):
             self.put(f"if ({self.full} && own{s.array.position}) {{")
@@ -281,23 +340,30 @@ class _LaneEmitter(_Emitter):
             values = [f"kc_load_own<{count}>({base}, {c}) + {v}" for c, v in enumerate(values)]
         self.put(f"    kc_store_own({base}, {', '.join(values)});")
 
-    def each_lane(self, s: ir.Store | ir.Atomic, write: object) -> None:
-        assert callable(write)
-        at = self.byte_offsets(s)
-        element: Type = s.array.type.element
-        buffers = []
-        for value in s.values:
-            buffers.append(self.temporary(_VECTORS[value.type.name], self.vector(value)))
+    def each_lane(self, s: ir.Store | ir.Atomic, write: Callable[[str, str], str]) -> None:
+        at = self.offsets(s)
+        buffers = [self.temporary(_VECTORS[v.type.name], self.vector(v)) for v in s.values]
+        self.put(f"if ({self.full}) {{")
+        self.put(f"    for (int l = 0; l < {self.width}; ++l) {{")
+        self.one_lane(s, at, buffers, write)
+        self.put("    }")
+        self.put("} else {")
         bits = f"b{len(self.names)}"
         self.names[ir.Value(BOOL)] = bits
-        self.put(f"for (uint32_t {bits} = kc_bits({self.mask}); {bits}; {bits} &= {bits} - 1) {{")
-        self.put(f"    const int l = __builtin_ctz({bits});")
-        self.put(f"    char* const e = a{s.array.position}_{s.array.role} + {at}[l];")
+        self.put(f"    for (uint32_t {bits} = kc_bits({self.mask}); {bits}; {bits} &= {bits} - 1) {{")
+        self.put(f"        const int l = __builtin_ctz({bits});")
+        self.one_lane(s, at, buffers, write)
+        self.put("    }")
+        self.put("}")
+
+    def one_lane(self, s: ir.Store | ir.Atomic, at: str, buffers: list[str], write: Callable[[str, str], str]) -> None:
+        element: Type = s.array.type.element
+        unit = f" * {leaves(element)[0].size}" if self.is_dense(s.array) else ""
+        self.put(f"        char* const e = a{s.array.position}_{s.array.role} + (int64_t){at}[l]{unit};")
         for value, buffer, comp in zip(s.values, buffers, s.comps, strict=True):
             kind, offset = _TYPES[leaves(element)[comp].name], leaf_offsets(element)[comp]
             item = f"({buffer}[l] != 0)" if value.type is BOOL else f"{buffer}[l]"
-            self.put("    " + write(f"*({kind}*)(e + {offset})", item))
-        self.put("}")
+            self.put("        " + write(f"*({kind}*)(e + {offset})", item))
 
     # -- control
     def new_mask(self, text: str) -> str:

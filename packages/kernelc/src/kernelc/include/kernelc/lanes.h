@@ -5,6 +5,8 @@
 #define KC_PASTE_(a, b) a##b
 #define KC_PASTE(a, b) KC_PASTE_(a, b)
 #define W KC_LANES
+/* Always inline: only then are the index vectors of shuffles constants. */
+#define KC_LANE static inline __attribute__((always_inline))
 
 namespace KC_PASTE(kc_lanes_, KC_LANES) {
 
@@ -22,30 +24,30 @@ typedef int64_t ml __attribute__((vector_size(8 * W), aligned(8), may_alias));
 typedef uint32_t mu __attribute__((vector_size(4 * W), aligned(4), may_alias));
 
 /* x - 0 keeps the sign of zero; x + 0 would not. */
-KC_FN vf kc_splat(float x) { return x - (vf){}; }
-KC_FN vd kc_splat(double x) { return x - (vd){}; }
-KC_FN vi kc_splat(int32_t x) { return x - (vi){}; }
-KC_FN vl kc_splat(int64_t x) { return x - (vl){}; }
-KC_FN vu kc_splat(uint32_t x) { return x - (vu){}; }
-KC_FN vb kc_splat(bool x) { return kc_splat((int32_t)-x); }
+KC_LANE vf kc_splat(float x) { return x - (vf){}; }
+KC_LANE vd kc_splat(double x) { return x - (vd){}; }
+KC_LANE vi kc_splat(int32_t x) { return x - (vi){}; }
+KC_LANE vl kc_splat(int64_t x) { return x - (vl){}; }
+KC_LANE vu kc_splat(uint32_t x) { return x - (vu){}; }
+KC_LANE vb kc_splat(bool x) { return kc_splat((int32_t)-x); }
 
-KC_FN vi kc_iota() {
+KC_LANE vi kc_iota() {
     vi r;
     for (int l = 0; l < W; ++l) r[l] = l;
     return r;
 }
 
-KC_FN vl kc_wide(vb m) { return __builtin_convertvector(m, vl); }
-KC_FN vf kc_select(vb m, vf a, vf b) { return m ? a : b; }
-KC_FN vi kc_select(vb m, vi a, vi b) { return m ? a : b; }
-KC_FN vu kc_select(vb m, vu a, vu b) { return m ? a : b; }
-KC_FN vd kc_select(vb m, vd a, vd b) { return kc_wide(m) ? a : b; }
-KC_FN vl kc_select(vb m, vl a, vl b) { return kc_wide(m) ? a : b; }
-KC_FN vb kc_mask(vi m) { return m; }
-KC_FN vb kc_mask(vl m) { return __builtin_convertvector(m, vb); }
+KC_LANE vl kc_wide(vb m) { return __builtin_convertvector(m, vl); }
+KC_LANE vf kc_select(vb m, vf a, vf b) { return m ? a : b; }
+KC_LANE vi kc_select(vb m, vi a, vi b) { return m ? a : b; }
+KC_LANE vu kc_select(vb m, vu a, vu b) { return m ? a : b; }
+KC_LANE vd kc_select(vb m, vd a, vd b) { return kc_wide(m) ? a : b; }
+KC_LANE vl kc_select(vb m, vl a, vl b) { return kc_wide(m) ? a : b; }
+KC_LANE vb kc_mask(vi m) { return m; }
+KC_LANE vb kc_mask(vl m) { return __builtin_convertvector(m, vb); }
 
 /* One bit per lane. */
-KC_FN uint32_t kc_bits(vb m) {
+KC_LANE uint32_t kc_bits(vb m) {
 #if KC_LANES == 16 && defined(__AVX512DQ__)
     return (uint16_t)__builtin_ia32_cvtd2mask512((int __attribute__((vector_size(64))))m);
 #elif KC_LANES == 8 && defined(__AVX2__)
@@ -58,14 +60,14 @@ KC_FN uint32_t kc_bits(vb m) {
     return bits;
 #endif
 }
-KC_FN bool kc_any(vb m) { return kc_bits(m) != 0; }
-KC_FN bool kc_all(vb m) { return kc_bits(m) == (uint32_t)((UINT64_C(1) << W) - 1); }
-KC_FN int32_t kc_highest(vb m, vi x) {
+KC_LANE bool kc_any(vb m) { return kc_bits(m) != 0; }
+KC_LANE bool kc_all(vb m) { return kc_bits(m) == (uint32_t)((UINT64_C(1) << W) - 1); }
+KC_LANE int32_t kc_highest(vb m, vi x) {
     int32_t r = INT32_MIN;
     for (int l = 0; l < W; ++l) r = m[l] && x[l] > r ? x[l] : r;
     return r;
 }
-KC_FN int64_t kc_highest(vb m, vl x) {
+KC_LANE int64_t kc_highest(vb m, vl x) {
     int64_t r = INT64_MIN;
     for (int l = 0; l < W; ++l) r = m[l] && x[l] > r ? x[l] : r;
     return r;
@@ -73,35 +75,59 @@ KC_FN int64_t kc_highest(vb m, vl x) {
 
 /* ---- memory: element size N leaves of one type T; V the register, M the memory form */
 #define KC_MEMORY(name, T, V, M, I)                                                                                      \
-    KC_FN V kc_read(const T* p) { return *(const M*)p; }                                                           \
-    template <int N> KC_FN V kc_load_own(const T* p, int c) {                                                      \
+    KC_LANE V kc_read(const T* p) { return *(const M*)p; }                                                           \
+/* Every second element of two vectors, every third of three: how elements of several leaves come apart. */    \
+    KC_LANE V kc_every2(V a, V b, int c) {                                                                           \
+        I pick;                                                                                                    \
+        for (int l = 0; l < W; ++l) pick[l] = 2 * l + c;                                                           \
+        return __builtin_shuffle(a, b, pick);                                                                      \
+    }                                                                                                              \
+    KC_LANE V kc_every3(V a, V b, V d, int c) {                                                                      \
+        I low, all;                                                                                                \
+        for (int l = 0; l < W; ++l) {                                                                              \
+            const int at = 3 * l + c;                                                                              \
+            low[l] = at < 2 * W ? at : 0;                                                                          \
+            all[l] = at < 2 * W ? l : W + (at - 2 * W);                                                            \
+        }                                                                                                          \
+        return __builtin_shuffle(__builtin_shuffle(a, b, low), d, all);                                            \
+    }                                                                                                              \
+    template <int N> KC_LANE V kc_load_own(const T* p, int c) {                                                      \
         if (N == 1) return kc_read(p);                                                                             \
+        if (N == 2) return kc_every2(kc_read(p), kc_read(p + W), c);                                               \
+        if (N == 3) return kc_every3(kc_read(p), kc_read(p + W), kc_read(p + 2 * W), c);                           \
+        if (N == 4)                                                                                                \
+            return kc_every2(kc_every2(kc_read(p), kc_read(p + W), c & 1),                                         \
+                             kc_every2(kc_read(p + 2 * W), kc_read(p + 3 * W), c & 1), c >> 1);                    \
+        if (N == 9)                                                                                                \
+            return kc_every3(kc_every3(kc_read(p), kc_read(p + W), kc_read(p + 2 * W), c % 3),                     \
+                             kc_every3(kc_read(p + 3 * W), kc_read(p + 4 * W), kc_read(p + 5 * W), c % 3),         \
+                             kc_every3(kc_read(p + 6 * W), kc_read(p + 7 * W), kc_read(p + 8 * W), c % 3), c / 3); \
         V r;                                                                                                       \
-        if (N == 2) {                                                                                              \
-            I pick;                                                                                                \
-            for (int l = 0; l < W; ++l) pick[l] = 2 * l + c;                                                       \
-            return __builtin_shuffle(kc_read(p), kc_read(p + W), pick);                            \
-        }                                                                                                          \
-        if (N == 3) {                                                                                              \
-            I low, all;                                                                                            \
-            for (int l = 0; l < W; ++l) {                                                                          \
-                const int at = 3 * l + c;                                                                          \
-                low[l] = at < 2 * W ? at : 0;                                                                      \
-                all[l] = at < 2 * W ? l : W + (at - 2 * W);                                                        \
-            }                                                                                                      \
-            const V head = __builtin_shuffle(kc_read(p), kc_read(p + W), low);                     \
-            return __builtin_shuffle(head, kc_read(p + 2 * W), all);                                      \
-        }                                                                                                          \
         for (int l = 0; l < W; ++l) r[l] = p[N * l + c];                                                           \
         return r;                                                                                                  \
     }                                                                                                              \
-    KC_FN V kc_gather_##name(const char* p, vl at) {                                                               \
+    /* Compilers make this loop one gather instruction. */                                                         \
+    KC_LANE V kc_gather(const T* p, vi at) {                                                                         \
+        V r;                                                                                                       \
+        for (int l = 0; l < W; ++l) r[l] = p[at[l]];                                                               \
+        return r;                                                                                                  \
+    }                                                                                                              \
+    KC_LANE V kc_gather_##name(const char* p, vl at) {                                                               \
         V r;                                                                                                       \
         for (int l = 0; l < W; ++l) r[l] = *(const T*)(p + at[l]);                                                 \
         return r;                                                                                                  \
     }                                                                                                              \
-    KC_FN void kc_store_own(T* p, V a) { *(M*)p = a; }                                                          \
-    KC_FN void kc_store_own(T* p, V a, V b) {                                                                      \
+    /* The sum of all lanes, in pairs: the same bits on every run. */                                              \
+    KC_LANE T kc_sum(V x) {                                                                                          \
+        for (int step = W / 2; step > 0; step /= 2) {                                                              \
+            I other;                                                                                               \
+            for (int l = 0; l < W; ++l) other[l] = l ^ step;                                                       \
+            x += __builtin_shuffle(x, other);                                                                      \
+        }                                                                                                          \
+        return x[0];                                                                                               \
+    }                                                                                                              \
+    KC_LANE void kc_store_own(T* p, V a) { *(M*)p = a; }                                                          \
+    KC_LANE void kc_store_own(T* p, V a, V b) {                                                                      \
         I low, high;                                                                                               \
         for (int l = 0; l < W; ++l) {                                                                              \
             low[l] = l % 2 * W + l / 2;                                                                            \
@@ -110,7 +136,7 @@ KC_FN int64_t kc_highest(vb m, vl x) {
         *(M*)p = __builtin_shuffle(a, b, low);                                                                  \
         *(M*)(p + W) = __builtin_shuffle(a, b, high);                                                           \
     }                                                                                                              \
-    KC_FN void kc_store_own(T* p, V a, V b, V c) {                                                                 \
+    KC_LANE void kc_store_own(T* p, V a, V b, V c) {                                                                 \
         for (int part = 0; part < 3; ++part) {                                                                     \
             I ab, all;                                                                                             \
             for (int l = 0; l < W; ++l) {                                                                          \
@@ -127,15 +153,15 @@ KC_MEMORY(int32, int32_t, vi, mi, vi)
 KC_MEMORY(int64, int64_t, vl, ml, vl)
 KC_MEMORY(uint32, uint32_t, vu, mu, vi)
 #undef KC_MEMORY
-KC_FN vb kc_gather_bytes(const bool* p, vl at) {
+KC_LANE vb kc_gather_bytes(const bool* p, vl at) {
     vb r;
     for (int l = 0; l < W; ++l) r[l] = -(int32_t)p[at[l]];
     return r;
 }
 
 /* ---- scalar operations, lane by lane */
-#define KC_EACH1(V, name) KC_FN V name(V a) { V r; for (int l = 0; l < W; ++l) r[l] = ::name(a[l]); return r; }
-#define KC_EACH2(V, name) KC_FN V name(V a, V b) { V r; for (int l = 0; l < W; ++l) r[l] = ::name(a[l], b[l]); return r; }
+#define KC_EACH1(V, name) KC_LANE V name(V a) { V r; for (int l = 0; l < W; ++l) r[l] = ::name(a[l]); return r; }
+#define KC_EACH2(V, name) KC_LANE V name(V a, V b) { V r; for (int l = 0; l < W; ++l) r[l] = ::name(a[l], b[l]); return r; }
 KC_EACH2(vi, kc_floordiv) KC_EACH2(vl, kc_floordiv) KC_EACH2(vu, kc_floordiv) KC_EACH2(vf, kc_floordiv)
 KC_EACH2(vd, kc_floordiv) KC_EACH2(vi, kc_mod) KC_EACH2(vl, kc_mod) KC_EACH2(vu, kc_mod) KC_EACH2(vf, kc_mod)
 KC_EACH2(vd, kc_mod) KC_EACH2(vi, kc_shl) KC_EACH2(vl, kc_shl) KC_EACH2(vu, kc_shl) KC_EACH2(vi, kc_shr)
@@ -143,27 +169,27 @@ KC_EACH2(vl, kc_shr) KC_EACH2(vu, kc_shr)
 KC_EACH1(vf, floorf) KC_EACH1(vd, floor) KC_EACH1(vf, ceilf) KC_EACH1(vd, ceil) KC_EACH1(vf, truncf) KC_EACH1(vd, trunc)
 KC_EACH1(vf, rintf) KC_EACH1(vd, rint) KC_EACH1(vf, sqrtf) KC_EACH1(vd, sqrt)
 
-KC_FN vf kc_abs(vf x) { return (vf)((vi)x & 0x7fffffff); }
-KC_FN vd kc_abs(vd x) { return (vd)((vl)x & INT64_MAX); }
-KC_FN vi kc_abs(vi x) { return x < 0 ? -x : x; }
-KC_FN vl kc_abs(vl x) { return x < 0 ? -x : x; }
-KC_FN vu kc_abs(vu x) { return x; }
-KC_FN vf kc_copysign(vf x, vf s) { return (vf)(((vi)x & 0x7fffffff) | ((vi)s & INT32_MIN)); }
-KC_FN vd kc_copysign(vd x, vd s) { return (vd)(((vl)x & INT64_MAX) | ((vl)s & INT64_MIN)); }
+KC_LANE vf kc_abs(vf x) { return (vf)((vi)x & 0x7fffffff); }
+KC_LANE vd kc_abs(vd x) { return (vd)((vl)x & INT64_MAX); }
+KC_LANE vi kc_abs(vi x) { return x < 0 ? -x : x; }
+KC_LANE vl kc_abs(vl x) { return x < 0 ? -x : x; }
+KC_LANE vu kc_abs(vu x) { return x; }
+KC_LANE vf kc_copysign(vf x, vf s) { return (vf)(((vi)x & 0x7fffffff) | ((vi)s & INT32_MIN)); }
+KC_LANE vd kc_copysign(vd x, vd s) { return (vd)(((vl)x & INT64_MAX) | ((vl)s & INT64_MIN)); }
 #define KC_REAL(V, S)                                                                                      \
-    KC_FN V kc_sign(V x) { return x > 0 ? kc_splat((S)1) : x < 0 ? kc_splat((S)-1) : x - x; }              \
-    KC_FN V kc_step(V x) { return x > 0 ? kc_splat((S)1) : (V){}; }                                        \
-    KC_FN vb kc_isfinite(V x) { return kc_mask(x - x == 0); }
+    KC_LANE V kc_sign(V x) { return x > 0 ? kc_splat((S)1) : x < 0 ? kc_splat((S)-1) : x - x; }              \
+    KC_LANE V kc_step(V x) { return x > 0 ? kc_splat((S)1) : (V){}; }                                        \
+    KC_LANE vb kc_isfinite(V x) { return kc_mask(x - x == 0); }
 KC_REAL(vf, float)
 KC_REAL(vd, double)
 #undef KC_REAL
-KC_FN vi kc_sign(vi x) { return (x < 0) - (x > 0); }
-KC_FN vl kc_sign(vl x) { return (x < 0) - (x > 0); }
-KC_FN vu kc_sign(vu x) { return x != 0 ? kc_splat(1u) : (vu){}; }
+KC_LANE vi kc_sign(vi x) { return (x < 0) - (x > 0); }
+KC_LANE vl kc_sign(vl x) { return (x < 0) - (x > 0); }
+KC_LANE vu kc_sign(vu x) { return x != 0 ? kc_splat(1u) : (vu){}; }
 #define KC_ORDER(V)                                                                          \
-    KC_FN V kc_min(V a, V b) { return (a < b) | (a != a) ? a : b; }                          \
-    KC_FN V kc_max(V a, V b) { return (a > b) | (a != a) ? a : b; }                          \
-    KC_FN V kc_clamp(V x, V low, V high) { return kc_min(kc_max(x, low), high); }
+    KC_LANE V kc_min(V a, V b) { return (a < b) | (a != a) ? a : b; }                          \
+    KC_LANE V kc_max(V a, V b) { return (a > b) | (a != a) ? a : b; }                          \
+    KC_LANE V kc_clamp(V x, V low, V high) { return kc_min(kc_max(x, low), high); }
 KC_ORDER(vf) KC_ORDER(vd) KC_ORDER(vi) KC_ORDER(vl) KC_ORDER(vu)
 #undef KC_ORDER
 
@@ -181,15 +207,15 @@ KC_ORDER(vf) KC_ORDER(vd) KC_ORDER(vi) KC_ORDER(vl) KC_ORDER(vu)
 #define KC_VECTOR_D(name, args) KC_PASTE(KC_PASTE(_ZGVdN4, args), KC_PASTE(_, name))
 #endif
 #ifdef KC_VECTOR_F
-#define KC_MATH1_F(name) extern "C" vf KC_VECTOR_F(name, v)(vf); KC_FN vf name(vf x) { return KC_VECTOR_F(name, v)(x); }
-#define KC_MATH2_F(name) extern "C" vf KC_VECTOR_F(name, vv)(vf, vf); KC_FN vf name(vf x, vf y) { return KC_VECTOR_F(name, vv)(x, y); }
+#define KC_MATH1_F(name) extern "C" vf KC_VECTOR_F(name, v)(vf); KC_LANE vf name(vf x) { return KC_VECTOR_F(name, v)(x); }
+#define KC_MATH2_F(name) extern "C" vf KC_VECTOR_F(name, vv)(vf, vf); KC_LANE vf name(vf x, vf y) { return KC_VECTOR_F(name, vv)(x, y); }
 #else
 #define KC_MATH1_F(name) KC_EACH1(vf, name)
 #define KC_MATH2_F(name) KC_EACH2(vf, name)
 #endif
 #ifdef KC_VECTOR_D
-#define KC_MATH1_D(name) extern "C" vd KC_VECTOR_D(name, v)(vd); KC_FN vd name(vd x) { return KC_VECTOR_D(name, v)(x); }
-#define KC_MATH2_D(name) extern "C" vd KC_VECTOR_D(name, vv)(vd, vd); KC_FN vd name(vd x, vd y) { return KC_VECTOR_D(name, vv)(x, y); }
+#define KC_MATH1_D(name) extern "C" vd KC_VECTOR_D(name, v)(vd); KC_LANE vd name(vd x) { return KC_VECTOR_D(name, v)(x); }
+#define KC_MATH2_D(name) extern "C" vd KC_VECTOR_D(name, vv)(vd, vd); KC_LANE vd name(vd x, vd y) { return KC_VECTOR_D(name, vv)(x, y); }
 #else
 #define KC_MATH1_D(name) KC_EACH1(vd, name)
 #define KC_MATH2_D(name) KC_EACH2(vd, name)
@@ -211,12 +237,12 @@ KC_MATH2(pow) KC_MATH2(atan2) KC_MATH2(hypot)
 #undef KC_EACH1
 #undef KC_EACH2
 
-KC_FN vf kc_sigmoid(vf x) { return 0.5f * (tanhf(0.5f * x) + 1.0f); }
-KC_FN vd kc_sigmoid(vd x) { return 0.5 * (tanh(0.5 * x) + 1.0); }
-KC_FN vf kc_softplus(vf x) { return (x > 0 ? x : (vf){}) + log1pf(expf(-kc_abs(x))); }
-KC_FN vd kc_softplus(vd x) { return (x > 0 ? x : (vd){}) + log1p(exp(-kc_abs(x))); }
+KC_LANE vf kc_sigmoid(vf x) { return 0.5f * (tanhf(0.5f * x) + 1.0f); }
+KC_LANE vd kc_sigmoid(vd x) { return 0.5 * (tanh(0.5 * x) + 1.0); }
+KC_LANE vf kc_softplus(vf x) { return (x > 0 ? x : (vf){}) + log1pf(expf(-kc_abs(x))); }
+KC_LANE vd kc_softplus(vd x) { return (x > 0 ? x : (vd){}) + log1p(exp(-kc_abs(x))); }
 
-#define KC_TO_INT(V, R, name) KC_FN R name(V x) { R r; for (int l = 0; l < W; ++l) r[l] = ::name(x[l]); return r; }
+#define KC_TO_INT(V, R, name) KC_LANE R name(V x) { R r; for (int l = 0; l < W; ++l) r[l] = ::name(x[l]); return r; }
 KC_TO_INT(vf, vi, kc_to_int32) KC_TO_INT(vd, vi, kc_to_int32) KC_TO_INT(vf, vl, kc_to_int64)
 KC_TO_INT(vd, vl, kc_to_int64) KC_TO_INT(vf, vu, kc_to_uint32) KC_TO_INT(vd, vu, kc_to_uint32)
 #undef KC_TO_INT
@@ -224,4 +250,5 @@ KC_TO_INT(vd, vl, kc_to_int64) KC_TO_INT(vf, vu, kc_to_uint32) KC_TO_INT(vd, vu,
 } /* namespace */
 
 #undef W
+#undef KC_LANE
 #undef KC_LANES
