@@ -38,7 +38,7 @@ class Cloner:
         b.span = stmt.span
         if isinstance(stmt, ir.Op):
             m[stmt.out] = ir.Value(stmt.out.type, stmt.out.name)
-            b.emit(ir.Op(m[stmt.out], stmt.op, name(stmt.args, m), stmt.span))
+            b.emit(ir.Op(m[stmt.out], stmt.op, name(stmt.args, m), stmt.span, exact=True))
         elif isinstance(stmt, ir.Query):
             (out,) = fresh((stmt.out,), m)
             b.emit(ir.Query(out, stmt.what, stmt.axis, stmt.array, stmt.span))

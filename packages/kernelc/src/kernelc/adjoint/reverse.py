@@ -55,7 +55,7 @@ def adjoint(kernel: ir.Kernel, seeds: Iterable[int], *, singular: str = "zero") 
     reverser = _Reverser(kernel.body, activity, dangerous, singular)
     body, _ = reverser.region(kernel.body, {}, {})
     result = ir.Kernel(f"{kernel.name}_adjoint", kernel.params, body, kernel.real, kernel.span, kernel.dims)
-    result = _drop_idle_logs(ir.prune(result), dangerous)
+    result = ir.fuse(_drop_idle_logs(ir.prune(result), dangerous))
     return AdjointKernel(ir.verify(result), activity, _tapes(result))
 
 

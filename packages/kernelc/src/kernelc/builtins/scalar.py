@@ -17,6 +17,11 @@ def _python_mod(a: Any, b: Any) -> Any:
     return np.mod(a, b)
 
 
+def _fma(a: Any, b: Any, c: Any) -> Any:
+    # float64 holds the product of two float32 exactly; for float64 the result may differ by one rounding.
+    return np.asarray(np.float64(a) * np.float64(b) + np.float64(c), np.result_type(a))
+
+
 # Operators. Their names are those of the intermediate representation; they are not public functions.
 _OPERATOR: dict[str, Any] = {"public": False}
 scalar("add", "a + b", np.add, params="a b", cpp="({0} + {1})", kind="number", d=lambda a, b: (1, 1), **_OPERATOR)
@@ -25,6 +30,8 @@ scalar("mul", "a * b", np.multiply, params="a b", cpp="({0} * {1})", kind="numbe
 scalar("neg", "-a", np.negative, params="a", cpp="(-{0})", kind="number", d=lambda a: (-1,), **_OPERATOR)
 scalar("div", "a / b", np.divide, params="a b", cpp="({0} / {1})", domain=((-2.0, 2.0), (0.5, 2.0)), guard=True,
        d=lambda a, b, y: (1 / b, -y / b), pull=lambda a, b, y, g: (t := g / b, -(t * y)), **_OPERATOR)  # fmt: skip
+scalar("fma", "a * b + c with one rounding", _fma, params="a b c", cpp="kc_fma({0}, {1}, {2})", d=lambda a, b, c: (b, a, 1),
+       **_OPERATOR)  # fmt: skip
 scalar("floordiv", "a // b, rounded towards minus infinity", np.floor_divide, params="a b", kind="number",
        cpp="kc_floordiv({0}, {1})", domain=((-9.0, 9.0), (0.5, 2.0)), **_OPERATOR)  # fmt: skip
 scalar("mod", "a - b * floor(a / b): the remainder with the sign of the divisor", _python_mod, params="a b",

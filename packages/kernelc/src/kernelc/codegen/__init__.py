@@ -2,11 +2,11 @@
 
 from .cpp import HEADER, Code, Site, emit
 from .lanes import emit_lanes, lanes_header
-from .layout import Layout, Slot, layout, pack_scalar
+from .layout import Layout, Slot, layout, pack_scalar, packer
 from .ownership import is_parallel
 from .uniform import lanes_refused
 
 __all__ = [
     "HEADER", "Code", "Layout", "Site", "Slot", "emit", "emit_lanes", "is_parallel", "lanes_header", "lanes_refused", "layout",
-    "pack_scalar",
+    "pack_scalar", "packer",
 ]  # fmt: skip

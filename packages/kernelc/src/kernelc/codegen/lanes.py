@@ -309,11 +309,21 @@ class _LaneEmitter(_Emitter):
     def reduce(self, s: ir.Atomic) -> None:
         """All lanes add to one element: they are summed first."""
         pointer = self.element(s)
-        for value, comp in zip(s.values, s.comps, strict=True):
-            text = self.vector(value)
-            if self.divergent or self.full != "true":
-                text = f"kc_select({self.mask}, {text}, {_VECTORS[value.type.name]}{{}})"
-            self.put(f"{self.leaf(s, pointer, comp)} += kc_sum({text});")
+        texts = [f"kc_select({self.mask}, {self.vector(v)}, {_VECTORS[v.type.name]}{{}})" for v in s.values]
+        places = [self.leaf(s, pointer, comp) for comp in s.comps]
+        if self.width < 4 or len({v.type for v in s.values}) > 1:
+            for place, text in zip(places, texts, strict=True):
+                self.put(f"{place} += kc_sum({text});")
+            return
+        kind = _VECTORS[s.values[0].type.name]
+        for first in range(0, len(texts), 4):
+            part = texts[first : first + 4]
+            if len(part) == 1:
+                self.put(f"{places[first]} += kc_sum({part[0]});")
+                continue
+            sums = self.temporary(kind, f"kc_sum4({', '.join([*part, *[f'{kind}{{}}'] * (4 - len(part))])})")
+            for k in range(len(part)):
+                self.put(f"{places[first + k]} += {sums}[{k * self.width // 4}];")
 
     def scatter(self, s: ir.Store | ir.Atomic, write: Callable[[str, str], str]) -> None:
         """Write the active lanes in thread order; a group that owns its elements writes them together."""

@@ -11,15 +11,19 @@ Final, tangent and shadow arrays are contiguous.
 
 from __future__ import annotations
 
+import math
 import struct
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
+from typing import Any
 
 from .. import ir
 from ..types import Scalar
 
 HEADER = 5
 ROLES = ("value", "grad", "final", "tangent", "shadow")
-_FORMATS = {"bool": "q", "int32": "q", "int64": "q", "uint32": "q", "float32": "f4x", "float64": "d"}
+_FORMATS = {"bool": "?7x", "int32": "i4x", "int64": "q", "uint32": "I4x", "float32": "f4x", "float64": "d"}
 
 
 @dataclass(frozen=True)
@@ -63,6 +67,22 @@ def layout(kernel: ir.Kernel) -> Layout:
     return Layout(tuple(slots), at)
 
 
+@cache
+def packer(kind: Scalar) -> Callable[[Any], bytes]:
+    """A function that makes a word of a number; an integer that does not fit the type is a struct.error."""
+    pack = struct.Struct(f"<{_FORMATS[kind.name]}").pack
+    if kind.name != "float32":
+        return pack
+
+    def pack_float(value: Any) -> bytes:
+        try:
+            return pack(value)
+        except OverflowError:
+            return pack(math.copysign(math.inf, value))
+
+    return pack_float
+
+
 def pack_scalar(kind: Scalar, value: float | int) -> bytes:
     """One word that holds a number of the given type."""
-    return struct.pack(f"<{_FORMATS[kind.name]}", value)
+    return packer(kind)(value)

@@ -1,6 +1,7 @@
 """Typed statements of one kernel, with source spans: nodes, a builder, a printer and a verifier."""
 
 from .builder import FALSE, TRUE, Builder, const, is_const
+from .fuse import fuse
 from .nodes import (
     ArrayRef,
     Atomic,
@@ -36,5 +37,5 @@ from .verify import MalformedIR, verify
 __all__ = [
     "FALSE", "TRUE", "ArrayRef", "Atomic", "Block", "Builder", "Call", "Check", "Const", "Custom", "Gradient", "If", "Kernel",
     "Load", "Loop", "MalformedIR", "Mark", "Op", "Param", "Pop", "Print", "Push", "Query", "Recall", "Record", "Stmt",
-    "Store", "Tape", "Undo", "Value", "const", "is_const", "kernel_text", "prune", "prune_block", "verify",
+    "Store", "Tape", "Undo", "Value", "const", "fuse", "is_const", "kernel_text", "prune", "prune_block", "verify",
 ]  # fmt: skip

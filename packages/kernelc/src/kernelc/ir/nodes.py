@@ -113,12 +113,15 @@ class Block:
 
 
 class Op(Stmt):
-    """A pure scalar operation: a scalar row of the built-in table, or "select", "cast"."""
+    """A pure scalar operation: a scalar row of the built-in table, or "select", "cast".
 
-    __slots__ = ("args", "op", "out")
+    `exact`: a copy of an operation that runs elsewhere as well; it must give the same bits there.
+    """
 
-    def __init__(self, out: Value, op: str, args: Sequence[Value], span: Span | None):
-        self.out, self.op, self.args, self.span = out, op, tuple(args), span
+    __slots__ = ("args", "exact", "op", "out")
+
+    def __init__(self, out: Value, op: str, args: Sequence[Value], span: Span | None, exact: bool = False):
+        self.out, self.op, self.args, self.span, self.exact = out, op, tuple(args), span, exact
 
     def inputs(self) -> Sequence[Value]:
         return self.args

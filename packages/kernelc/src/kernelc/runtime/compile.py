@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,6 +22,7 @@ from ..codegen import (
 )
 from ..config import config
 from ..frontend import Lowered, Source, lower
+from ..frontend.source import Capture
 from ..toolchain import build_many, simd
 from ..types import Scalar
 
@@ -44,9 +45,8 @@ class Binary:
     parallel: bool
     width: int
 
-    @property
-    def prints(self) -> bool:
-        return any(s.parts for s in self.code.sites)
+    def __post_init__(self) -> None:
+        self.prints = any(s.parts for s in self.code.sites)
 
 
 class Variant:
@@ -56,7 +56,7 @@ class Variant:
         self.source, self.real, self.boxed, self.options = source, real, tuple(boxed), options
         self.singular = config.singular
         self.lowered: Lowered = lower(source, real, boxed)
-        self.kernel = ir.verify(ir.prune(expand_gradients(self.lowered.kernel, singular=self.singular)))
+        self.kernel = ir.verify(ir.fuse(ir.prune(expand_gradients(self.lowered.kernel, singular=self.singular))))
         self.layout = layout(self.kernel)
         self._adjoints: dict[frozenset[int], AdjointKernel] = {}
         self._tangents: dict[frozenset[int], ir.Kernel] = {}
@@ -67,6 +67,15 @@ class Variant:
         self.written = sorted({s.array.position for s in walk if isinstance(s, (ir.Store, ir.Atomic))})
         self.read = sorted({s.array.position for s in walk if isinstance(s, ir.Load)})
         self.records = any(isinstance(s, ir.Record) for s in walk)
+        self._watched = [_watch(c) for c in self.lowered.captures if not _is_ours(c.holder)]
+
+    def changed(self) -> bool:
+        """Whether a name that the kernel captured means something else by now."""
+        # Looked at in every launch: most names mean the very same object.
+        for get, name, value, capture in self._watched:
+            if get(name) is not value and capture.changed():
+                return True
+        return False
 
     def adjoint(self, seeds: Iterable[int]) -> AdjointKernel:
         """The adjoint for a set of arrays that carry gradients."""
@@ -135,6 +144,19 @@ class Variant:
         kernel = self.ir_of(key[0], key[1])
         entry = _native.symbol(_native.open_library(path), code.name)
         return Binary(kernel, self.layout, code, entry, is_parallel(kernel) and not config.debug, key[4])
+
+
+def _is_ours(holder: Any) -> bool:
+    """Whether names are looked up in kernelc's own library, where they stay what they are."""
+    names = holder if isinstance(holder, dict) else getattr(getattr(holder, "source", None), "globals", {})
+    return str(names.get("__name__", "")).startswith("kernelc.lib.")
+
+
+def _watch(capture: Capture) -> tuple[Callable[[str], Any], str, Any, Capture]:
+    if isinstance(capture.value, (list, tuple)):
+        return lambda name: None, capture.name, capture, capture  # its content may have changed
+    get = capture.holder.get if isinstance(capture.holder, dict) else lambda name: capture.current()
+    return get, capture.name, capture.value, capture
 
 
 def _unit(texts: Sequence[str], widths: Sequence[int]) -> str:

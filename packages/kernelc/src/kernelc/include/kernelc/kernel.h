@@ -9,16 +9,18 @@
 #include <math.h>
 #else
 #define KC_LIBM1(name) float name##f(float); double name(double);
+#define KC_LIBM3(name) float name##f(float, float, float); double name(double, double, double);
 #define KC_LIBM2(name) float name##f(float, float); double name(double, double);
 extern "C" {
 KC_LIBM1(sqrt) KC_LIBM1(cbrt) KC_LIBM1(exp) KC_LIBM1(expm1) KC_LIBM1(log) KC_LIBM1(log1p) KC_LIBM1(log2)
 KC_LIBM1(log10) KC_LIBM1(sin) KC_LIBM1(cos) KC_LIBM1(tan) KC_LIBM1(asin) KC_LIBM1(acos) KC_LIBM1(atan)
 KC_LIBM1(sinh) KC_LIBM1(cosh) KC_LIBM1(tanh) KC_LIBM1(asinh) KC_LIBM1(acosh) KC_LIBM1(atanh) KC_LIBM1(erf)
 KC_LIBM1(floor) KC_LIBM1(ceil) KC_LIBM1(trunc) KC_LIBM1(rint) KC_LIBM1(fabs)
-KC_LIBM2(pow) KC_LIBM2(hypot) KC_LIBM2(atan2) KC_LIBM2(fmod) KC_LIBM2(copysign)
+KC_LIBM3(fma) KC_LIBM2(pow) KC_LIBM2(hypot) KC_LIBM2(atan2) KC_LIBM2(fmod) KC_LIBM2(copysign)
 }
 #undef KC_LIBM1
 #undef KC_LIBM2
+#undef KC_LIBM3
 #endif
 
 KC_FN float kc_fabs(float x) { return fabsf(x); }
@@ -31,6 +33,8 @@ KC_FN float kc_tanh(float x) { return tanhf(x); }
 KC_FN double kc_tanh(double x) { return tanh(x); }
 KC_FN float kc_log1pexp(float x) { return log1pf(expf(x)); }
 KC_FN double kc_log1pexp(double x) { return log1p(exp(x)); }
+KC_FN float kc_fma(float a, float b, float c) { return fmaf(a, b, c); }
+KC_FN double kc_fma(double a, double b, double c) { return fma(a, b, c); }
 KC_FN float kc_copysign(float x, float s) { return copysignf(x, s); }
 KC_FN double kc_copysign(double x, double s) { return copysign(x, s); }
 

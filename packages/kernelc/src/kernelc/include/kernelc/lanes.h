@@ -117,6 +117,25 @@ KC_LANE int64_t kc_highest(vb m, vl x) {
         for (int l = 0; l < W; ++l) r[l] = *(const T*)(p + at[l]);                                                 \
         return r;                                                                                                  \
     }                                                                                                              \
+    /* The sums of four vectors, in the first lane of each quarter. */                                              \
+    KC_LANE V kc_sum4(V a, V b, V c, V d) {                                                                        \
+        I low, high, left, right;                                                                                  \
+        for (int l = 0; l < W; ++l) {                                                                              \
+            low[l] = l < W / 2 ? l : W / 2 + l;                                                                    \
+            high[l] = low[l] + W / 2;                                                                              \
+            left[l] = l / (W / 4) * (W / 2) + l % (W / 4);                                                         \
+            right[l] = left[l] + W / 4;                                                                            \
+        }                                                                                                          \
+        const V ab = __builtin_shuffle(a, b, low) + __builtin_shuffle(a, b, high);                                 \
+        const V cd = __builtin_shuffle(c, d, low) + __builtin_shuffle(c, d, high);                                 \
+        V x = __builtin_shuffle(ab, cd, left) + __builtin_shuffle(ab, cd, right);                                  \
+        for (int step = W / 8; step > 0; step /= 2) {                                                              \
+            I other;                                                                                               \
+            for (int l = 0; l < W; ++l) other[l] = l ^ step;                                                       \
+            x += __builtin_shuffle(x, other);                                                                      \
+        }                                                                                                          \
+        return x;                                                                                                  \
+    }                                                                                                              \
     /* The sum of all lanes, in pairs: the same bits on every run. */                                              \
     KC_LANE T kc_sum(V x) {                                                                                          \
         for (int step = W / 2; step > 0; step /= 2) {                                                              \
@@ -168,6 +187,10 @@ KC_EACH2(vd, kc_mod) KC_EACH2(vi, kc_shl) KC_EACH2(vl, kc_shl) KC_EACH2(vu, kc_s
 KC_EACH2(vl, kc_shr) KC_EACH2(vu, kc_shr)
 KC_EACH1(vf, floorf) KC_EACH1(vd, floor) KC_EACH1(vf, ceilf) KC_EACH1(vd, ceil) KC_EACH1(vf, truncf) KC_EACH1(vd, trunc)
 KC_EACH1(vf, rintf) KC_EACH1(vd, rint) KC_EACH1(vf, sqrtf) KC_EACH1(vd, sqrt)
+
+#define KC_FMA(V) KC_LANE V kc_fma(V a, V b, V c) { V r; for (int l = 0; l < W; ++l) r[l] = ::kc_fma(a[l], b[l], c[l]); return r; }
+KC_FMA(vf) KC_FMA(vd)
+#undef KC_FMA
 
 KC_LANE vf kc_abs(vf x) { return (vf)((vi)x & 0x7fffffff); }
 KC_LANE vd kc_abs(vd x) { return (vd)((vl)x & INT64_MAX); }
