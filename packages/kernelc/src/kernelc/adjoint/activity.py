@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from .. import ir
 from ..builtins import TABLE
-from ..errors import Span
+from ..errors import NotDifferentiable, Span
 
 
 @dataclass
@@ -64,6 +64,8 @@ def _statement(stmt: ir.Stmt, a: Activity) -> None:
             varied.update(out for out, v in zip(stmt.outs, block.yields, strict=True) if v in varied)
     elif isinstance(stmt, ir.Loop):
         _loop(stmt, a)
+    elif isinstance(stmt, ir.Push) and any(v in varied for v in stmt.values):
+        raise NotDifferentiable("the gradient of a loop, taken by kc.grad, cannot be differentiated again", stmt.span)
 
 
 def _loop(stmt: ir.Loop, a: Activity) -> None:

@@ -33,6 +33,7 @@ class Cloner:
     def __init__(self, hazards: set[int] = frozenset(), *, effects: bool = False):  # type: ignore[assignment]
         self.hazards = hazards
         self.effects = effects
+        self.tapes: dict[ir.Tape, ir.Tape] = {}
 
     def statement(self, b: ir.Builder, stmt: ir.Stmt, m: Names) -> None:
         b.span = stmt.span
@@ -74,6 +75,13 @@ class Cloner:
             b.emit(ir.Check(m.get(stmt.cond, stmt.cond), stmt.code, stmt.message, payload, stmt.span))
         elif self.effects and isinstance(stmt, ir.Print):
             b.emit(ir.Print(stmt.parts, name(stmt.values, m), stmt.span))
+        elif isinstance(stmt, (ir.Push, ir.Pop)):
+            # The loop tape of a gradient inside the kernel; every copy has its own.
+            tape = self.tapes.setdefault(stmt.tape, ir.Tape(stmt.tape.name, stmt.tape.span))
+            if isinstance(stmt, ir.Push):
+                b.emit(ir.Push(tape, name(stmt.values, m), stmt.span))
+            else:
+                b.emit(ir.Pop(fresh(stmt.outs, m), tape, stmt.span))
 
     def block(self, source: ir.Block, m: Names) -> ir.Block:
         b = ir.Builder()

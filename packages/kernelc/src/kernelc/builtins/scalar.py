@@ -94,6 +94,7 @@ scalar("cbrt", "cube root; derivative 0 at 0", np.cbrt, params="x", cpp="cbrt{f}
        d=lambda x, y: (1 / (3 * y * y),), regular=lambda x: fn.ne(x, 0), singular=((0.0,),))  # fmt: skip
 scalar("pow", "x to the power p; at x = 0 the true slope for p >= 1, else 0; by p: 0", np.power, params="x p",
        cpp="pow{f}({0}, {1})", domain=((0.3, 2.0), (-2.0, 2.0)), guard=True, singular=((0.0, 2.0), (0.0, 0.5)),
+       regular=lambda x, p: fn.ne(x, 0) | (p >= 1) | fn.eq(p, 0),
        d=lambda x, p, y: (where((fn.ne(x, 0)) | (p >= 1), where(fn.eq(p, 0), 0, p * fn.pow(x, p - 1)), 0),
                           where(x > 0, y * fn.log(where(x > 0, x, 1)), 0)))  # fmt: skip
 scalar("hypot", "sqrt(a * a + b * b) without overflow; derivative 0 at (0, 0)", np.hypot, params="a b",

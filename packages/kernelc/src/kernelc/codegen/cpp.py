@@ -35,6 +35,7 @@ class Code:
     name: str
     text: str
     sites: list[Site] = field(default_factory=list)
+    kernel: str = ""
 
 
 def emit(kernel: ir.Kernel, name: str, *, contiguous: frozenset[int] = frozenset(), debug: bool = False) -> Code:
@@ -86,7 +87,7 @@ class _Emitter:
                 "(const int64_t* block, int64_t begin, int64_t end, kc_context* ctx) {"]  # fmt: skip
         loop = ["    for (int64_t thread = begin; thread < end; ++thread) {", "        ctx->thread = thread;"]
         text = "\n".join([*self.function_text, *head, *threads, *loop, *body, "    }", "}"]) + "\n"
-        return Code(self.entry, text, self.sites)
+        return Code(self.entry, text, self.sites, self.kernel.name)
 
     def unpack(self) -> None:
         self.put("(void)block; (void)ctx;")

@@ -69,7 +69,7 @@ class _LaneEmitter(_Emitter):
             "        ctx->thread = thread; (void)active; (void)lane;",
         ]
         text = [*self.function_text, *head, *head_lines, *own, *loop, *body, "    }", "}"]
-        return Code(self.entry, "\n".join(text) + "\n", self.sites)
+        return Code(self.entry, "\n".join(text) + "\n", self.sites, self.kernel.name)
 
     def own_arrays(self) -> set[int]:
         return {s.array.position for s in self.kernel.body.walk()

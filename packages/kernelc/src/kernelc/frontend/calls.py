@@ -330,13 +330,14 @@ class Calls(Expressions):
             raise self.fail(NoOverload, f"no kc.{row.name}({shown})", node,
                             advice="candidates: " + "; ".join(candidates(row)))  # fmt: skip
         # Literals and zeros in the body take the precision of the arguments; its small loops are unrolled anywhere.
-        saved = self.real, self.frame.unrolled
+        saved = self.real, self.frame.unrolled, self.caller
+        self.caller = self.span(node)
         self.real = next((s.type for a in args for s in flatten(a) or () if s.type.is_float), self.real)
         self.frame.unrolled = 1
         try:
             return self.inline(row.load(), args, {}, node)
         finally:
-            self.real, self.frame.unrolled = saved
+            self.real, self.frame.unrolled, self.caller = saved
 
     # -- functions
     def inline(self, function: Func, args: list[Any], named: dict[str, Any], node: ast.Call) -> Any:

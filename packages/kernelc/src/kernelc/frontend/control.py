@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 from .. import types as t
-from ..errors import TypeMismatch, Unsupported
+from ..errors import TypeChange, TypeMismatch, Unsupported
 from ..ir import FALSE, TRUE, Block, Builder, Check, If, Loop, Value, const
 from .convert import ReturnType
 from .source import always_exits, assigned_names, contains
@@ -86,7 +86,8 @@ class Control(Statements):
         env = self.frame.env
         if node.value is None or (isinstance(node.value, ast.Constant) and node.value.value is None):
             if self.frame.returns is not None or "$retval" in env:
-                raise self.fail(TypeMismatch, "a value is returned elsewhere, but not here", node)
+                raise self.fail(TypeMismatch, "a value is returned elsewhere, but not here", node,
+                                advice="return a value everywhere, or nowhere")  # fmt: skip
             env["$ret"] = TRUE
             return
         if self.frame.is_kernel:
@@ -111,7 +112,8 @@ class Control(Statements):
         known = self.frame.types.get("$retval")
         value = self.strengthen(self.adapt(value, known) if known is not None else value)
         if flatten(value) is None:
-            raise self.fail(TypeMismatch, f"{describe(value)} cannot be returned", node)
+            raise self.fail(TypeMismatch, f"{describe(value)} cannot be returned", node,
+                            advice="functions return numbers, vectors, other values, and tuples of them")  # fmt: skip
         return value
 
     # -- branches
@@ -156,7 +158,8 @@ class Control(Statements):
         if flatten(a) is None or flatten(b) is None:
             if a == b:
                 return a
-            raise self.fail(Unsupported, f"{name!r} means different things on the two branches", node)
+            raise self.fail(Unsupported, f"{name!r} means different things on the two branches: {describe(a)} and "
+                            f"{describe(b)}", node, advice="choose between values: use each on its branch")  # fmt: skip
         return rebuild(a, self.phis(name, flatten(a) or [], flatten(b) or [], statement))
 
     def phis(self, name: str, left: list[Value], right: list[Value], statement: If) -> list[Value]:
@@ -222,7 +225,8 @@ class Control(Statements):
     def stmt_For(self, node: ast.For) -> None:
         self.no_else(node)
         if not isinstance(node.target, ast.Name):
-            raise self.fail(Unsupported, "a loop has one name for its counter", node.target)
+            raise self.fail(Unsupported, "a loop has one name for its counter", node.target,
+                            advice="write `for k in range(n):`")  # fmt: skip
         start, stop, step = self.range_of(node)
         name = node.target.id
         numbers = [static_int(v) for v in (start, stop, step)]
@@ -256,15 +260,16 @@ class Control(Statements):
                             advice="write `for i in range(n):` and index with i")  # fmt: skip
         args = [self.expr(a) for a in call.args]
         if not 1 <= len(args) <= 3 or call.keywords:
-            raise self.fail(TypeMismatch, "range() takes one to three integers", call)
+            raise self.fail(TypeMismatch, "range() takes one to three integers", call,
+                            advice="write range(stop), range(start, stop) or range(start, stop, step)")  # fmt: skip
         for arg, arg_node in zip(args, call.args, strict=True):
-            self.as_index(arg, arg_node)
+            self.as_index(arg, arg_node, "a bound of range()")
         self.at(node)
         if len(args) == 1:
             return Weak(0), args[0], Weak(1)
         step = args[2] if len(args) == 3 else Weak(1)
         if static_int(step) == 0:
-            raise self.fail(TypeMismatch, "range() with step 0", call)
+            raise self.fail(TypeMismatch, "the step of range() is 0", call, advice="count up or down")
         return args[0], args[1], step
 
     def trip_count(self, first: Value, last: Value, step: Value, node: ast.AST) -> Value:
@@ -272,7 +277,7 @@ class Control(Statements):
         known = static_int(step)
         zero, one = const(step.type, 0), const(step.type, 1)
         if known is None:
-            self.b.emit(Check(self.b.op("ne", step, zero), 9, "range() with step 0", (), self.b.span))
+            self.b.emit(Check(self.b.op("ne", step, zero), 9, "the step of range() is 0", (), self.b.span))
         if known == 1:
             return self.b.op("sub", self.b.op("max", last, first), first)
         span = self.b.op("sub", last, first)
@@ -363,7 +368,8 @@ class Control(Statements):
         ended = self.frame.env
         for name in fixed:
             if ended.get(name) is not before[name]:
-                raise self.fail(Unsupported, f"{name!r} is {describe(before[name])}: it cannot change in a loop", node)
+                raise self.fail(Unsupported, f"{name!r} is {describe(before[name])}: it cannot change in a loop", node,
+                                advice="use a name of its own in the loop")  # fmt: skip
         if "$retval" in ended and "$retval" not in carried:
             raise self.fail(Unsupported, "what this loop returns has no type that could be found", node,
                             advice="annotate the function with what it returns: `def f(…) -> float:`")  # fmt: skip
@@ -398,7 +404,7 @@ class Control(Statements):
             raise self.fail(Unsupported, f"{name!r} loses its value in the loop", node)
         leaves = flatten(self.strengthen(value)) or []
         if [v.type for v in leaves] != [v.type for v in inits]:
-            raise self.fail(TypeMismatch, f"{name!r} changes its type in the loop", node)
+            raise self.fail(TypeChange, f"{name!r} changes its type in the loop", node)
         return leaves
 
     def lower_iteration(self, block: Block, env: dict[str, Any], iteration: Callable[[Value], None], k: Value) -> Value:

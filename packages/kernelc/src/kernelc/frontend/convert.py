@@ -52,10 +52,12 @@ class Convert:
         self.dims: tuple[int, Span] | None = None
         self.records = False
         self.customs: dict[Any, Any] = {}
+        self.caller: Span | None = None
 
     # -- places and errors
     def span(self, node: ast.AST) -> Span:
-        return self.frame.source.span(node)
+        """Where a node stands; inside of a library function, where the user called it."""
+        return self.caller or self.frame.source.span(node)
 
     def at(self, node: ast.AST) -> Span:
         """Stamp what follows with the node's place."""
@@ -98,13 +100,25 @@ class Convert:
                 return self.b.cast(kind, value)
             if value.type.is_float and kind.is_float:
                 raise self.fail(MixedPrecision, f"{what} is {value.type}, but {kind} is needed here", node)
-        raise self.fail(
-            TypeMismatch, f"{what} is {describe(value)}, but {self.spoken(kind)} is needed here", node,
-            advice="convert it: float(...), int(...)" if is_number(value) else "",
-        )  # fmt: skip
+        if isinstance(value, Weak) and isinstance(value.value, int) and kind.is_int:
+            raise self.fail(TypeMismatch, f"{value.value} does not fit {kind}", node,
+                            advice="use kc.int64(...), or a real with a decimal point")  # fmt: skip
+        raise self.mismatch(value, kind, node, what)
 
-    def spoken(self, kind: t.Type) -> str:
-        return type_name(kind)
+    def mismatch(self, value: Any, kind: t.Type, node: ast.AST, what: str) -> SourceError:
+        if is_number(value) and isinstance(kind, t.Scalar):
+            name = {"int32": "kc.int32" if type_of(value) is t.INT64 else "int", "bool": "bool"}.get(kind.name, f"kc.{kind}")
+            advice = f"convert it: {name}(...)"
+        elif isinstance(value, ArrayVal):
+            advice = f"index it: {value.array.name}[{', '.join('ijkl'[: value.array.type.ndim])}]"
+        elif isinstance(value, Known):
+            advice = "pass a value; a function has to be called"
+        elif isinstance(kind, t.Scalar):
+            advice = "use one component of it"
+        else:
+            advice = f"make one: {kind!r}(...)" if isinstance(kind, t.Struct) else "build a value of that type"
+        return self.fail(TypeMismatch, f"{what} is {describe(value)}, but {type_name(kind)} is needed here", node,
+                         advice=advice)  # fmt: skip
 
     def common(self, a: Any, b: Any, node: ast.AST) -> tuple[Value, Value]:
         """Two numbers in the type in which Python would compute with them."""
@@ -149,12 +163,13 @@ class Convert:
             return value
         return self.number(value, self.real, node)
 
-    def as_index(self, value: Any, node: ast.AST) -> Value:
+    def as_index(self, value: Any, node: ast.AST, what: str = "an index") -> Value:
         if isinstance(value, Weak) and isinstance(value.value, int):
             return const(t.INT32 if abs(value.value) < 2**31 else t.INT64, value.value)
         if isinstance(value, Value) and value.type.is_int:
             return value
-        raise self.fail(TypeMismatch, f"an index is an integer, not {describe(value)}", node, advice="use int(...)")
+        advice = "use int(...)" if is_number(value) else "write one index per dimension, each an integer"
+        raise self.fail(TypeMismatch, f"{what} is an integer, not {describe(value)}", node, advice=advice)
 
     # -- values of any type
     def convert(self, value: Any, kind: t.Type, node: ast.AST, what: str = "this value") -> Any:
@@ -173,7 +188,7 @@ class Convert:
             if isinstance(value.type, t.Composite) and isinstance(kind, t.Composite):
                 if value.type.with_scalar(kind.scalar) == kind:
                     return Agg(kind, tuple(self.number(v, kind.scalar, node, what) for v in value.leaves))
-        raise self.fail(TypeMismatch, f"{what} is {describe(value)}, but {self.spoken(kind)} is needed here", node)
+        raise self.mismatch(value, kind, node, what)
 
     def resolved(self, annotation: Any) -> t.Type:
         return t.resolve(t.as_type(annotation), self.real)

@@ -12,6 +12,7 @@ from .. import types as t
 from ..errors import MaybeUnassigned, NoOverload, TypeMismatch, UnknownName, Unsupported, WrongIndexCount
 from ..ir import Value, const
 from .convert import Convert
+from .fence import REFUSED_CONSTANTS
 from .source import MISSING, Capture, freeze
 from .values import (
     Agg,
@@ -21,6 +22,7 @@ from .values import (
     ShapeVal,
     TupleVal,
     Weak,
+    component_advice,
     describe,
     flatten,
     is_number,
@@ -87,7 +89,8 @@ class Expressions(Convert):
     def expr_Constant(self, node: ast.Constant) -> Any:
         if isinstance(node.value, (bool, int, float)):
             return Weak(node.value)
-        raise self.fail(Unsupported, f"a {type(node.value).__name__} constant has no meaning in a kernel", node)
+        sentence, advice = REFUSED_CONSTANTS[type(node.value)]
+        raise self.fail(Unsupported, sentence, node, advice=advice)
 
     def expr_Tuple(self, node: ast.Tuple) -> Any:
         return TupleVal(tuple(self.expr(item) for item in node.elts))
@@ -101,7 +104,7 @@ class Expressions(Convert):
                 text = f"{node.id!r} may have no value here: it is set only {value.reason}"
                 raise self.fail(MaybeUnassigned, text, node)
             return value
-        if node.id in self.local_names():
+        if node.id in self.frame.source.locals:
             raise self.fail(MaybeUnassigned, f"{node.id!r} has no value here yet", node)
         value, capture = self.frame.source.lookup(node.id)
         if value is MISSING:
@@ -109,11 +112,8 @@ class Expressions(Convert):
         self.capture(capture)
         return self.wrap(value)
 
-    def local_names(self) -> set[str]:
-        return set(self.frame.types)
-
     def unknown(self, name: str, node: ast.AST) -> Exception:
-        known = {*self.frame.env, *self.frame.source.known_names()}
+        known = {*self.frame.env, *self.frame.source.locals, *self.frame.source.known_names()}
         close = difflib.get_close_matches(name, sorted(n for n in known if not n.startswith("$")), 1)
         hint = f"did you mean {close[0]!r}?" if close else ""
         return self.fail(UnknownName, f"unknown name {name!r}", node, advice=hint)
@@ -138,16 +138,18 @@ class Expressions(Convert):
                 return ShapeVal(base.array)
             if name == "ndim":
                 return Weak(base.array.type.ndim)
-            raise self.fail(Unsupported, f"arrays have .shape and .ndim in kernels, not .{name}", node)
+            raise self.fail(Unsupported, f"arrays have .shape and .ndim in kernels, not .{name}", node,
+                            advice="use its elements; views are made outside, and passed to the launch")  # fmt: skip
         if isinstance(base, Agg):
             if name == "shape" and isinstance(base.type, t.Composite):
                 return TupleVal(tuple(Weak(n) for n in base.type.shape))
             part = part_of(base.type, name)
             if part is not None:
                 return self.slice(base, *part)
-            raise self.fail(UnknownName, f"{describe(base)} has no component {name!r}", node,
+            raise self.fail(UnknownName, f"{describe(base)} has no component .{name}", node,
                             advice=component_advice(base.type))  # fmt: skip
-        raise self.fail(TypeMismatch, f"{describe(base)} has no attributes", node)
+        raise self.fail(UnknownName, f"{describe(base)} has no component .{name}", node,
+                        advice=component_advice(type_of(base)))  # fmt: skip
 
     def slice(self, base: Agg, kind: t.Type, first: int) -> Any:
         return of_type(kind, base.leaves[first : first + len(t.leaves(kind))])
@@ -174,18 +176,20 @@ class Expressions(Convert):
         if isinstance(base, ShapeVal):
             axis, ndim = static_int(keys[0]), base.array.type.ndim
             if len(keys) != 1 or axis is None or not -ndim <= axis < ndim:
-                name = base.array.name
-                raise self.fail(WrongIndexCount, f"the shape of {name} has {ndim} entries, and is indexed by a literal",
-                                node, advice=f"write {name}.shape[k] with k from 0 to {ndim - 1}")  # fmt: skip
+                name, known = base.array.name, f"0 to {ndim - 1}" if ndim > 1 else "0"
+                raise self.fail(WrongIndexCount, f"{name}.shape is indexed by a literal, here {known}", node,
+                                advice=f"write {name}.shape[0]")  # fmt: skip
             return self.b.query("shape", axis % ndim, base.array)
         if isinstance(base, TupleVal):
             key = static_int(keys[0])
             if len(keys) != 1 or key is None or not -len(base.items) <= key < len(base.items):
-                raise self.fail(Unsupported, f"a tuple of {len(base.items)} is indexed by a literal in range", node)
+                raise self.fail(WrongIndexCount, f"a tuple of {len(base.items)} is indexed by a literal below that", node,
+                                advice="use a vector or kc.local(n, T) for indices at run time")  # fmt: skip
             return base.items[key]
         if isinstance(base, Agg):
             return self.component(base, keys, node)
-        raise self.fail(TypeMismatch, f"{describe(base)} cannot be indexed", node)
+        raise self.fail(TypeMismatch, f"{describe(base)} cannot be indexed", node,
+                        advice="arrays, vectors, matrices, local arrays and tuples can")  # fmt: skip
 
     def array_index(self, base: ArrayVal, keys: list[Any], node: ast.AST) -> list[Value]:
         array = base.array
@@ -259,17 +263,18 @@ class Expressions(Convert):
             return self.scalar_binary(kind, a, b, node)
         result = self.vector_binary(kind, a, b, node)
         if result is None:
-            advice = "use kc.dot, kc.cross or kc.cw_mul for vectors" if kind is ast.Mult else ""
-            raise self.fail(NoOverload, f"no {_SIGNS[kind]} for {describe(a)} and {describe(b)}", node, advice=advice)
+            raise self.fail(NoOverload, f"no {_SIGNS[kind]} for {describe(a)} and {describe(b)}", node,
+                            advice=_operator_advice(kind, a, b))  # fmt: skip
         return result
 
     def fold(self, kind: type, a: Any, b: Any, node: ast.AST) -> Any:
         try:
             value = _PYTHON_OPERATORS[kind](a, b)
         except (ArithmeticError, TypeError, ValueError) as error:
-            raise self.fail(TypeMismatch, f"{a!r} {_SIGNS.get(kind, '?')} {b!r}: {error}", node) from None
+            raise self.fail(TypeMismatch, f"{a!r} {_SIGNS[kind]} {b!r}: {error}", node,
+                            advice="both sides are known while compiling: change one") from None  # fmt: skip
         if isinstance(value, complex):
-            raise self.fail(TypeMismatch, f"{a!r} ** {b!r} is complex", node)
+            raise self.fail(TypeMismatch, f"{a!r} ** {b!r} is complex", node, advice="raise a positive number")
         return Weak(value)
 
     def scalar_binary(self, kind: type, a: Any, b: Any, node: ast.AST) -> Any:
@@ -283,7 +288,7 @@ class Expressions(Convert):
         if kind in _BITS:
             return self.bits(kind, a, b, node)
         if kind is ast.MatMult:
-            raise self.fail(NoOverload, "@ is for matrices and vectors", node)
+            raise self.fail(NoOverload, f"no @ for {describe(a)} and {describe(b)}", node, advice="write * for numbers")
         left, right = self.arithmetic(a, b, node)
         return self.b.op(_ARITHMETIC[kind], left, right)
 
@@ -292,13 +297,14 @@ class Expressions(Convert):
         if left.type is t.BOOL and kind in _LOGIC:
             return self.b.op("ne" if kind is ast.BitXor else _LOGIC[kind], left, right)
         if not left.type.is_int:
-            raise self.fail(NoOverload, f"{_SIGNS[kind]} is for integers, not {left.type}", node)
+            raise self.fail(NoOverload, f"no {_SIGNS[kind]} for {describe(a)} and {describe(b)}", node,
+                            advice="it is for integers: use int(...)")  # fmt: skip
         return self.b.op(_BITS[kind], left, right)
 
     def power(self, a: Any, b: Any, node: ast.AST) -> Any:
         """Small literal powers are products (exact, and cheap to differentiate); the rest is pow."""
         exponent = static_int(b) if not (isinstance(b, Value) and b.type.is_float) else None
-        if isinstance(b, Weak) and isinstance(b.value, float) and b.value == int(b.value) and abs(b.value) <= 4:
+        if isinstance(b, Weak) and b.value in (-4.0, -3.0, -2.0, -1.0, 0.0, 1.0, 2.0, 3.0, 4.0):
             if isinstance(a, Value) and a.type.is_float:
                 exponent = int(b.value)
         if exponent is not None and isinstance(a, Value):
@@ -397,7 +403,7 @@ class Expressions(Convert):
         self.at(node)
         if isinstance(value, Weak):
             if isinstance(node.op, ast.Invert) and isinstance(value.value, float):
-                raise self.fail(NoOverload, "~ is for integers", node)
+                raise self.fail(NoOverload, f"no ~ for {describe(value)}", node, advice="it is for integers: use int(...)")
             number: Any = value.value
             signs: dict[Any, Any] = {ast.USub: operator.neg, ast.UAdd: operator.pos, ast.Invert: operator.invert}
             return Weak(signs[type(node.op)](number))
@@ -411,7 +417,8 @@ class Expressions(Convert):
         if isinstance(node.op, ast.Invert) and isinstance(value, Value) and value.type.is_int:
             return self.b.op("invert", value)
         sign = {"USub": "-", "UAdd": "+", "Invert": "~"}[type(node.op).__name__]
-        raise self.fail(NoOverload, f"no {sign} for {describe(value)}", node)
+        advice = "it is for integers: use int(...)" if sign == "~" else f"index it: {sign}{_element(value)}"
+        raise self.fail(NoOverload, f"no {sign} for {describe(value)}", node, advice=advice)
 
     def truth(self, value: Any, node: ast.AST) -> Any:
         """A condition: a bool value, or a literal."""
@@ -437,7 +444,8 @@ class Expressions(Convert):
     def compare(self, op: ast.cmpop, a: Any, b: Any, node: ast.AST) -> Any:
         if type(op) not in _COMPARE:
             word = {"In": "in", "NotIn": "not in", "Is": "is", "IsNot": "is not"}[type(op).__name__]
-            raise self.fail(Unsupported, f"{word!r} is not part of the kernel language", node, advice="compare with ==")
+            advice = "compare with ==" if word.startswith("is") else "write x == a or x == b"
+            raise self.fail(Unsupported, f"`{word}` is not part of the kernel language", node, advice=advice)
         if isinstance(a, Weak) and isinstance(b, Weak):
             return self.fold(type(op), a.value, b.value, node)
         if not (is_number(a) and is_number(b)):
@@ -491,6 +499,29 @@ class Expressions(Convert):
         return self.frame.env.pop(key)
 
 
+def _operator_advice(kind: type, a: Any, b: Any) -> str:
+    for value in (a, b):
+        if isinstance(value, ArrayVal):
+            return f"index it: {_element(value)}"
+        if not (is_number(value) or isinstance(value, Agg)):
+            return "operators join numbers, vectors, matrices and quaternions"
+    if kind is ast.Mult:
+        return "use kc.dot, kc.cross or kc.cw_mul for vectors"
+    if kind is ast.Div and isinstance(b, Agg):
+        return "use kc.cw_div for vectors, kc.inverse for matrices"
+    vector = type_of(a) if isinstance(a, Agg) else type_of(b)
+    if kind in (ast.Add, ast.Sub) and isinstance(vector, t.Vec) and (is_number(a) or is_number(b)):
+        return f"make a vector of the number: kc.{vector.with_scalar(t.REAL)!r}(number)"
+    return "both sides must have the same shape"
+
+
+def _element(value: Any) -> str:
+    """How an element of an array is written."""
+    if not isinstance(value, ArrayVal):
+        return "a[i]"
+    return f"{value.array.name}[{', '.join('ijkl'[: value.array.type.ndim])}]"
+
+
 def _is_linear(kind: t.Type | None) -> bool:
     """Whether values of this type can be added and scaled."""
     return isinstance(kind, t.Composite) and not isinstance(kind, t.Transform)
@@ -501,16 +532,3 @@ def _is_cheap(node: ast.expr) -> bool:
     allowed = (ast.Name, ast.Constant, ast.Compare, ast.BoolOp, ast.UnaryOp, ast.BinOp, ast.Attribute, ast.Load,
                ast.cmpop, ast.boolop, ast.unaryop, ast.Add, ast.Sub, ast.Mult)  # fmt: skip
     return all(isinstance(child, allowed) for child in ast.walk(node))
-
-
-def component_advice(kind: t.Type) -> str:
-    if isinstance(kind, t.Struct):
-        return f"its fields are {', '.join(kind.names)}"
-    if isinstance(kind, t.Transform):
-        return "a transform has .p (position) and .q (rotation)"
-    if isinstance(kind, t.Mat):
-        return f"write m[i, j] with i < {kind.r} and j < {kind.c}"
-    if isinstance(kind, t.Composite) and kind.count <= 4:
-        return f"its components are {', '.join('xyzw'[: kind.count])} or [0] to [{kind.count - 1}]"
-    n = length_of(kind)
-    return f"its indices are 0 to {n - 1}" if n else ""

@@ -34,6 +34,14 @@ REFUSED: dict[type[ast.AST], tuple[str, str]] = {
     ast.Yield: ("`yield` is not part of the kernel language", "write to an array"),
     ast.YieldFrom: ("`yield` is not part of the kernel language", "write to an array"),
 }
+REFUSED_CONSTANTS: dict[type, tuple[str, str]] = {
+    str: ("strings are not part of the kernel language", "only print(...) and the message of an assert take one"),
+    bytes: ("bytes are not part of the kernel language", "pass an array of integers"),
+    complex: ("complex numbers are not part of the kernel language", "use a kc.float2, or two reals"),
+    type(None): ("`None` has no meaning in a kernel", "use a number that stands for it, or a bool beside the value"),
+    type(...): ("`...` has no value in a kernel", "write the value"),
+}
+"""Literals that are no numbers."""
 if hasattr(ast, "Match"):
     REFUSED[ast.Match] = ("`match` is not part of the kernel language", "use if/elif")
 if hasattr(ast, "TryStar"):

@@ -5,13 +5,12 @@ from __future__ import annotations
 import ast
 import builtins
 import inspect
-import textwrap
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from ..errors import NoSource, Span
+from ..errors import MissingAnnotation, NoSource, Span
 
 MISSING = object()
 
@@ -29,7 +28,7 @@ class Capture:
         if isinstance(self.holder, dict):
             return self.holder.get(self.name, MISSING)
         if self.name == "cell_contents":
-            return self.holder.cell_contents
+            return self.holder.cell_contents if _is_set(self.holder) else MISSING
         return getattr(self.holder, self.name, MISSING)
 
     def changed(self) -> bool:
@@ -39,6 +38,14 @@ class Capture:
         if isinstance(now, (list, tuple)):
             return bool(freeze(now) != self.frozen)
         return now is not self.value and not (isinstance(now, (bool, int, float, str)) and now == self.value)
+
+
+def _is_set(cell: Any) -> bool:
+    """Whether a variable of a function around has a value yet."""
+    try:
+        return (cell.cell_contents, True)[1]
+    except ValueError:
+        return False
 
 
 def freeze(value: Any) -> Any:
@@ -61,59 +68,97 @@ class Source:
         return inspect.getsourcefile(self.function) or self.function.__code__.co_filename
 
     @cached_property
-    def definition(self) -> ast.FunctionDef:
-        return self._parsed[0]
-
-    @property
-    def indent(self) -> int:
-        return self._parsed[1]
-
-    @cached_property
-    def _parsed(self) -> tuple[ast.FunctionDef, int]:
+    def lines(self) -> tuple[list[str], int]:
+        """The text of the definition, and the number of its first line."""
         first = self.function.__code__.co_firstlineno
         try:
-            lines, first = inspect.getsourcelines(self.function)
+            return inspect.getsourcelines(self.function)
         except (OSError, TypeError) as error:
             raise NoSource(f"the source of {self.name!r} cannot be read", Span(self.file, first)) from error
-        text = textwrap.dedent("".join(lines))
-        indent = len(lines[0]) - len(lines[0].lstrip())
-        tree = ast.parse(text)
-        ast.increment_lineno(tree, first - 1)
-        node = tree.body[0]
+
+    @cached_property
+    def definition(self) -> ast.FunctionDef:
+        lines, first = self.lines
+        # An indented definition is parsed below an `if`: its columns stay those of the file, and comments and strings
+        # may stand further to the left.
+        indented = lines[0][:1].isspace()
+        try:
+            tree: Any = ast.parse("if True:\n" + "".join(lines) if indented else "".join(lines))
+        except SyntaxError as error:
+            raise NoSource(f"the source of {self.name!r} is not a plain `def`", Span(self.file, first)) from error
+        ast.increment_lineno(tree, first - 1 - indented)
+        node = tree.body[0].body[0] if indented else tree.body[0]
+        if isinstance(node, ast.AsyncFunctionDef):
+            raise NoSource(f"{self.name!r} is an `async def`", Span(self.file, node.lineno), advice="remove `async`")
         if not isinstance(node, ast.FunctionDef):
             raise NoSource(f"{self.name!r} is not a plain `def`", Span(self.file, first))
-        return node, indent
+        if node.name != self.function.__code__.co_name:
+            text = f"the source of {self.name!r} is not where it was: {self.file} has changed since it was imported"
+            raise NoSource(text, Span(self.file, first), advice="import the module again, or restart Python")
+        return node
+
+    @cached_property
+    def locals(self) -> frozenset[str]:
+        """Names that the function assigns anywhere: in Python they are local everywhere in it."""
+        spec = self.definition.args
+        names = {a.arg for a in (*spec.posonlyargs, *spec.args, *spec.kwonlyargs)}
+        for stmt in self.definition.body:
+            names |= {n.id for n in ast.walk(stmt) if isinstance(n, ast.Name) and not isinstance(n.ctx, ast.Load)}
+        return frozenset(names)
 
     @cached_property
     def annotations(self) -> dict[str, Any]:
         """Annotations of the parameters as objects, whether they were postponed or not."""
-        hints = dict(self.function.__annotations__)
-        if any(isinstance(h, str) for h in hints.values()):
-            local = {name: cell.cell_contents for name, cell in self.cells.items()}
-            hints = {name: eval(h, self.globals, local) if isinstance(h, str) else h for name, h in hints.items()}
-        return hints
+        try:
+            hints = dict(self.function.__annotations__)
+        except Exception as error:  # from Python 3.14 on they are evaluated here
+            raise self.bad_annotation(error, self.head) from None
+        local = {name: cell.cell_contents for name, cell in self.cells.items() if _is_set(cell)}
+        return {n: self.evaluate(n, h, local) if isinstance(h, str) else h for n, h in hints.items()}
+
+    def evaluate(self, name: str, hint: str, local: dict[str, Any]) -> Any:
+        """A postponed annotation as an object."""
+        try:
+            return eval(hint, self.globals, local)
+        except Exception as error:
+            spec = self.definition.args
+            nodes = {a.arg: a.annotation for a in (*spec.posonlyargs, *spec.args, *spec.kwonlyargs)}
+            node = nodes.get(name) or self.definition.returns
+            raise self.bad_annotation(error, self.span(node) if node is not None else self.head) from None
+
+    def bad_annotation(self, error: Exception, span: Span) -> MissingAnnotation:
+        advice = ""
+        if isinstance(error, NameError) and "<locals>" in self.function.__qualname__:
+            advice = "postponed annotations do not see names of the function around: make the type a global, or remove "
+            advice += "`from __future__ import annotations`"
+        return MissingAnnotation(f"the annotation cannot be evaluated: {error}", span, advice=advice)
 
     def span(self, node: ast.AST) -> Span:
         line = getattr(node, "lineno", self.function.__code__.co_firstlineno)
         end_line = getattr(node, "end_lineno", None) or line
-        column = getattr(node, "col_offset", 0) + self.indent
-        end = (getattr(node, "end_col_offset", None) or 0) + self.indent
-        return Span(self.file, line, column, end_line, end)
+        column = self.column(line, getattr(node, "col_offset", 0))
+        return Span(
+            self.file, line, column, end_line, self.column(end_line, getattr(node, "end_col_offset", None) or 0)
+        )
+
+    def column(self, line: int, offset: int) -> int:
+        """`ast` counts bytes of UTF-8; people and tracebacks count characters."""
+        lines, first = self.lines
+        text = lines[line - first] if 0 <= line - first < len(lines) else ""
+        return offset if text.isascii() else len(text.encode()[:offset].decode(errors="replace"))
 
     @cached_property
     def head(self) -> Span:
         node = self.definition
-        column = node.col_offset + self.indent
-        return Span(self.file, node.lineno, column, node.lineno, column + len("def ") + len(self.name))
+        return Span(self.file, node.lineno, node.col_offset, node.lineno, node.col_offset + len(f"def {self.name}"))
 
     def lookup(self, name: str) -> tuple[Any, Capture | None]:
         """What a free name means: closure, then globals, then Python's built-ins; MISSING if nothing."""
         if name in self.cells:
             cell = self.cells[name]
-            try:
-                value = cell.cell_contents
-            except ValueError:
+            if not _is_set(cell):
                 return MISSING, None
+            value = cell.cell_contents
             return value, Capture(cell, "cell_contents", value, freeze(value))
         if name in self.globals:
             value = self.globals[name]

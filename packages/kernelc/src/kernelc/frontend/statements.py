@@ -14,7 +14,6 @@ from ..ir import Atomic, Block, Check, Print, Store, Value, const
 from . import intrinsics
 from .calls import Calls
 from .convert import holds
-from .expressions import component_advice
 from .fence import REFUSED
 from .values import (
     Agg,
@@ -24,6 +23,7 @@ from .values import (
     ShapeVal,
     TupleVal,
     Weak,
+    component_advice,
     describe,
     flatten,
     is_number,
@@ -110,18 +110,20 @@ class Statements(Calls):
 
     def stmt_AnnAssign(self, node: ast.AnnAssign) -> None:
         if node.value is None:
-            raise self.fail(Unsupported, "a declaration without a value has no meaning in a kernel", node)
+            raise self.fail(Unsupported, "a declaration without a value has no meaning in a kernel", node,
+                            advice="give it a value, for instance `= 0.0`")  # fmt: skip
         hint = self.expr(node.annotation)
-        try:
-            kind = self.resolved(hint.object if isinstance(hint, Known) else hint)
-        except TypeError as error:
-            raise self.fail(TypeMismatch, str(error), node.annotation) from None
-        self.assign(node.target, self.convert(self.expr(node.value), kind, node), node)
+        kind = self.annotated(hint, node.annotation)
+        what = f"the value for {ast.unparse(node.target)}"
+        self.assign(node.target, self.convert(self.expr(node.value), kind, node, what), node)
 
     def assign(self, target: ast.expr, value: Any, node: ast.AST) -> None:
         if isinstance(target, ast.Name):
             self.assign_name(target.id, value, node)
         elif isinstance(target, (ast.Tuple, ast.List)):
+            for item in target.elts:
+                if isinstance(item, ast.Starred):
+                    raise self.refuse(item)
             self.unpack(target, value, node)
         elif isinstance(target, (ast.Subscript, ast.Attribute)):
             self.write(self.place(target), value, node)
@@ -130,7 +132,8 @@ class Statements(Calls):
 
     def assign_name(self, name: str, value: Any, node: ast.AST) -> None:
         if value is None:
-            raise self.fail(TypeMismatch, f"{name!r} gets no value: the function on the right returns nothing", node)
+            raise self.fail(TypeMismatch, f"{name!r} gets no value: the function on the right returns nothing", node,
+                            advice="return a value from it, or call it on a line of its own")  # fmt: skip
         known = self.frame.types.get(name)
         value = self.strengthen(self.adapt(value, known) if known is not None else value)
         kind = type_of(value)
@@ -166,6 +169,8 @@ class Statements(Calls):
             what, advice = "the result", "return one type everywhere: convert with float(...) or int(...)"
         elif known is t.INT32 and isinstance(kind, t.Scalar) and kind.is_float:
             advice = f"start {what} as a real, for instance with 0.0 instead of 0"
+        elif known is t.INT32 and kind is t.INT64:
+            advice = f"start {what} as kc.int64(...)"
         return self.fail(TypeChange, f"{what} is {type_name(known)}, and would become {type_name(kind)} here", node,
                          advice=advice)  # fmt: skip
 
@@ -178,9 +183,11 @@ class Statements(Calls):
         elif isinstance(value, Agg) and (n := length_of(kind)) is not None:
             items = [self.component(value, [Weak(k)], node) for k in range(n)]
         else:
-            raise self.fail(TypeMismatch, f"{describe(value)} cannot be unpacked", node)
+            raise self.fail(TypeMismatch, f"{describe(value)} cannot be unpacked", node,
+                            advice="tuples, vectors, matrices (by rows) and local arrays can")  # fmt: skip
         if len(items) != len(target.elts):
-            raise self.fail(TypeMismatch, f"{len(items)} values for {len(target.elts)} names", node)
+            raise self.fail(TypeMismatch, f"{len(items)} values are unpacked into {len(target.elts)} names", node,
+                            advice="give each value one name")  # fmt: skip
         # Python computes the whole right side before it assigns: the items are values already.
         for item_target, item in zip(target.elts, items, strict=True):
             self.assign(item_target, item, node)
@@ -192,7 +199,8 @@ class Statements(Calls):
             value = self.expr(node)
             kind = type_of(value)
             if isinstance(value, (ArrayVal, TupleVal)) or kind is None:
-                raise self.fail(TypeMismatch, f"{describe(value)} has no parts that can be assigned", node)
+                advice = f"assign its elements: {node.id}[i] = …" if isinstance(value, ArrayVal) else "make a new value of it"
+                raise self.fail(TypeMismatch, f"{describe(value)} has no parts that can be assigned", node, advice=advice)
             return Place(kind, kind, name=node.id)
         if isinstance(node, ast.Attribute):
             return self.part(self.place(node.value), node.attr, node)
@@ -203,7 +211,8 @@ class Statements(Calls):
                 element = base.array.type.element
                 return Place(element, element, array=base, index=index)
             return self.indexed(self.place(node.value), self.indices(node), node)
-        raise self.fail(Unsupported, "this cannot be assigned to", node)
+        raise self.fail(Unsupported, "this cannot be assigned to", node,
+                        advice="names, components, fields and array elements can be")  # fmt: skip
 
     def part(self, outer: Place, key: Any, node: ast.AST) -> Place:
         """A part that is known while compiling."""
@@ -346,11 +355,15 @@ class Statements(Calls):
 
     # -- assert and print
     def stmt_Assert(self, node: ast.Assert) -> None:
+        if isinstance(node.test, ast.Tuple):
+            raise self.fail(Unsupported, "an assert of a tuple is always true in Python", node.test,
+                            advice='write `assert condition, "text"` without parentheses')  # fmt: skip
         cond = self.truth(self.expr(node.test), node.test)
         message = ""
         if node.msg is not None:
             if not (isinstance(node.msg, ast.Constant) and isinstance(node.msg.value, str)):
-                raise self.fail(Unsupported, "the message of an assert is a plain string", node.msg)
+                raise self.fail(Unsupported, "the message of an assert is a plain string", node.msg,
+                                advice="print the values on the line before")  # fmt: skip
             message = node.msg.value
         value = const(t.BOOL, cond.value) if isinstance(cond, Weak) else cond
         self.at(node)
@@ -358,7 +371,8 @@ class Statements(Calls):
 
     def print(self, node: ast.Call) -> None:
         if node.keywords:
-            raise self.fail(Unsupported, "print(...) takes no keyword arguments in a kernel", node)
+            raise self.fail(Unsupported, "print(...) takes no keyword arguments in a kernel", node,
+                            advice="print all of a line in one call")  # fmt: skip
         parts: list[str | None] = []
         values: list[Value] = []
         for k, arg in enumerate(node.args):
@@ -374,7 +388,8 @@ class Statements(Calls):
     def print_value(self, value: Any, parts: list[str | None], values: list[Value], node: ast.AST) -> None:
         leaves: Sequence[Value] | None = flatten(value)
         if leaves is None:
-            raise self.fail(TypeMismatch, f"{describe(value)} cannot be printed", node)
+            raise self.fail(TypeMismatch, f"{describe(value)} cannot be printed", node,
+                            advice="print numbers, vectors, or elements of arrays")  # fmt: skip
         if is_number(value):
             parts.append(None)
         else:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import types
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -107,11 +108,38 @@ def describe(value: Any) -> str:
     if isinstance(value, Weak):
         return f"{type(value.value).__name__} literal {value.value!r}"
     if isinstance(value, Known):
-        return getattr(value.object, "__name__", None) or repr(value.object)
+        return _describe_object(value.object)
+    if isinstance(value, ArrayVal):
+        return f"the array {value.array.name}"
     if isinstance(value, ShapeVal):
-        return "shape"
+        return f"the shape of {value.array.name}"
+    if isinstance(value, TupleVal):
+        return f"a tuple of {len(value.items)}"
     kind = type_of(value)
     return type_name(kind) if kind is not None else "nothing"
+
+
+def _describe_object(value: Any) -> str:
+    if isinstance(value, (t.Type, type)):
+        return f"the type {getattr(value, '__name__', None) or repr(value)}"
+    name = getattr(value, "__name__", None) or getattr(value, "name", None)
+    if isinstance(value, types.ModuleType):
+        return f"the module {name}"
+    return f"the function {name}" if callable(value) and name else f"the Python object {value!r}"
+
+
+def component_advice(kind: t.Type | None) -> str:
+    """Which parts a value has."""
+    if isinstance(kind, t.Struct):
+        return f"its fields are {', '.join(kind.names)}"
+    if isinstance(kind, t.Transform):
+        return "a transform has .p (position) and .q (rotation)"
+    if isinstance(kind, t.Mat):
+        return f"write m[i, j] with i < {kind.r} and j < {kind.c}"
+    if isinstance(kind, t.Composite) and kind.count <= 4:
+        return f"its components are {', '.join('xyzw'[: kind.count])} or [0] to [{kind.count - 1}]"
+    n = length_of(kind)
+    return f"its indices are 0 to {n - 1}" if n else "it is one number, and has no parts"
 
 
 def type_name(kind: t.Type) -> str:

@@ -299,7 +299,7 @@ class Tape:
         for buffer, (_, content) in zip(buffers, seeds, strict=True):
             buffer[...] = content
         launches.apply_settings()
-        self._report(program.run(), codes, {s: "" for s in codes})
+        self._report(program.run(), codes, {step: code.kernel for step, code in codes.items()})
 
     def _seeds(self, loss: Array | None, grads: Mapping[Array, Any] | None) -> list[tuple[Array, Any]]:
         if (loss is None) == (grads is None):
