@@ -9,6 +9,7 @@ from __future__ import annotations
 import linecache
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 
 @dataclass(frozen=True)
@@ -37,30 +38,44 @@ class KernelError(Exception):
     hint = ""
 
     def __init__(self, message: str, *, advice: str = ""):
-        self.advice = advice or self.hint
-        super().__init__(f"[{self.code}] {message}")
+        self.message, self.advice = message, advice or self.hint
+        super().__init__(self._headline())
         self._attach_advice()
+
+    def _headline(self) -> str:
+        return f"[{self.code}] {self.message}"
 
     def _attach_advice(self) -> None:
         # Exceptions have notes from Python 3.11 on; before, the advice is only an attribute.
         if self.advice and hasattr(self, "add_note"):
             self.add_note(f"help: {self.advice}")
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        # By content: what a worker process raises arrives as it was, place and advice included.
+        return _restore, (type(self), self.args, self.__dict__)
+
+
+def _restore(kind: type[KernelError], args: tuple[Any, ...], state: dict[str, Any]) -> KernelError:
+    error = kind.__new__(kind)
+    # SyntaxError keeps the place in fields of its own, which only its __init__ sets.
+    base: Any = SyntaxError if issubclass(kind, SyntaxError) else Exception
+    base.__init__(error, *args)
+    error.__dict__.update(state)
+    return error
+
 
 class SourceError(KernelError, SyntaxError):
     """An error that points at a line of a kernel or of a function that it calls."""
 
     def __init__(self, message: str, span: Span | None = None, *, advice: str = ""):
-        self.advice = advice or self.hint
-        self.span = span
-        text = f"[{self.code}] {message}"
+        self.message, self.advice, self.span = message, advice or self.hint, span
         if span is None:
-            SyntaxError.__init__(self, text)
+            SyntaxError.__init__(self, self._headline())
         else:
             end_line = span.end_line or span.line
-            end_column = span.end_column + 1 if end_line == span.line else len(span.text.rstrip("\n")) + 1
+            end_column = span.end_column + 1 if end_line == span.line else len(span.text.rstrip()) + 1
             place = (span.file, span.line, span.column + 1, span.text, span.line, end_column)
-            SyntaxError.__init__(self, text, place)
+            SyntaxError.__init__(self, self._headline(), place)
         self._attach_advice()
 
     def __str__(self) -> str:
@@ -428,6 +443,39 @@ class NoCuda(ToolchainError):
     """
 
     code = "KC504"
+
+
+# 7xx: a name of kernelc is used in a way that it does not have.
+class WrongUse(KernelError, TypeError):
+    """A function of kernels is called from Python, a kernel is called instead of launched, or an argument is of a kind
+    that the function does not take."""
+
+    code = "KC701"
+
+
+class WrongType(KernelError, TypeError):
+    """A type that the kernel language does not have, or that cannot stand here."""
+
+    code = "KC702"
+    hint = "types are float, int, bool, kc.float3, kc.mat33, kc.quat, a @kc.struct, … and kc.Array[T, ndim] of them"
+
+
+class WrongChoice(KernelError, ValueError):
+    """An option got a value that is not among its choices."""
+
+    code = "KC703"
+
+
+class UnknownSetting(KernelError, AttributeError):
+    """`kc.config` has no setting of this name."""
+
+    code = "KC704"
+
+
+class WrongIndex(KernelError, IndexError):
+    """An array was indexed from Python out of its bounds."""
+
+    code = "KC705"
 
 
 FAILURES: dict[int, type[RunError]] = {

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import builtins as python
+import inspect
 import math
 from collections.abc import Sequence
 from typing import Any
@@ -65,16 +66,19 @@ class Calls(Expressions):
     def call(self, node: ast.Call) -> Any:
         callee = self.expr(node.func)
         if not isinstance(callee, Known):
-            raise self.fail(TypeMismatch, f"{describe(callee)} cannot be called", node)
+            raise self.fail(TypeMismatch, f"{describe(callee)} cannot be called", node,
+                            advice="a * b multiplies; a[i] indexes")  # fmt: skip
         target = callee.object
         if target is intrinsics.static:
             return self.call_static(node)
         if target is intrinsics.where:
             return self.call_where(node)
         if target is python.print:
-            raise self.fail(Unsupported, "print(...) is a statement in kernels: it has no value", node)
+            raise self.fail(Unsupported, "print(...) is a statement in kernels: it has no value", node,
+                            advice="write it on a line of its own")  # fmt: skip
         if any(isinstance(a, ast.Starred) for a in node.args) or any(k.arg is None for k in node.keywords):
-            raise self.fail(Unsupported, "* and ** in calls are not part of the kernel language", node)
+            raise self.fail(Unsupported, "* and ** in calls are not part of the kernel language", node,
+                            advice="pass the arguments one by one")  # fmt: skip
         args = [self.expr(a) for a in node.args]
         named = {k.arg: self.expr(k.value) for k in node.keywords if k.arg is not None}
         self.at(node)
@@ -101,7 +105,7 @@ class Calls(Expressions):
 
     def no_names(self, named: dict[str, Any], name: str, node: ast.AST) -> None:
         if named:
-            raise self.fail(NoOverload, f"{name} takes no keyword arguments", node)
+            raise self.fail(NoOverload, f"{name}() takes no keyword arguments", node, advice="pass them by position")
 
     def python_call(self, target: Any, args: list[Any], node: ast.Call) -> Any:
         """Functions of Python that have a meaning in kernels."""
@@ -138,8 +142,12 @@ class Calls(Expressions):
                              advice="make it a @kc.func to call it here")  # fmt: skip
         if module.startswith("numpy") and name in TABLE.rows:
             return self.fail(Unsupported, f"numpy.{name} cannot be called in a kernel", node, advice=f"use kc.{name}")
-        return self.fail(Unsupported, f"{name!r} cannot be called in a kernel", node,
-                         advice="decorate it with @kc.func, if it is a function of yours")  # fmt: skip
+        advice = "decorate it with @kc.func"
+        if module == "builtins" or inspect.isbuiltin(target):
+            advice = "write it out, with a loop if need be"
+        elif module.split(".")[0] in ("kernelc", "numpy", "torch"):
+            advice = "call it from Python, and pass the result to the launch"
+        return self.fail(Unsupported, f"{name}() cannot be called in a kernel", node, advice=advice)
 
     def call_round(self, args: list[Any], node: ast.AST) -> Any:
         if len(args) != 1:
@@ -169,7 +177,9 @@ class Calls(Expressions):
     # -- conversions and constructors
     def conversion(self, target: type, args: list[Any], node: ast.AST) -> Any:
         if len(args) != 1 or not is_number(args[0]):
-            raise self.fail(TypeMismatch, f"{target.__name__}() converts one number", node)
+            shown = ", ".join(describe(a) for a in args) or "nothing"
+            raise self.fail(TypeMismatch, f"{target.__name__}() converts one number, not {shown}", node,
+                            advice="pass a number, for instance an element or a component")  # fmt: skip
         value = args[0]
         if isinstance(value, Weak):
             return Weak(target(value.value))
@@ -207,7 +217,8 @@ class Calls(Expressions):
             args = [leaf for a in args for leaf in (flatten(a) or [a])]
         if len(args) != kind.count or not all(is_number(a) for a in args):
             shown = ", ".join(describe(a) for a in args)
-            raise self.fail(NoOverload, f"{kind!r} is made of {kind.count} numbers, not of ({shown})", node)
+            raise self.fail(NoOverload, f"{kind!r} is made of {kind.count} numbers, not of ({shown})", node,
+                            advice=f"give {kind.count} numbers, or none for zeros")  # fmt: skip
         scalar = self.scalar_of(kind, args, node)
         return Agg(kind.with_scalar(scalar), tuple(self.number(a, scalar, node) for a in args))
 
@@ -234,7 +245,9 @@ class Calls(Expressions):
 
     def construct_scalar(self, kind: t.Scalar, args: list[Any], node: ast.AST) -> Any:
         if len(args) != 1 or not is_number(args[0]):
-            raise self.fail(TypeMismatch, f"{kind}() converts one number", node)
+            shown = ", ".join(describe(a) for a in args) or "nothing"
+            raise self.fail(TypeMismatch, f"kc.{kind}() converts one number, not {shown}", node,
+                            advice="pass a number, for instance an element or a component")  # fmt: skip
         kind = self.real if kind is t.REAL else kind
         if isinstance(args[0], Weak):
             if isinstance(args[0].value, float) and not kind.is_float:
@@ -250,9 +263,16 @@ class Calls(Expressions):
         assert isinstance(resolved, t.Struct)
         unknown = [n for n in named if n not in resolved.names]
         if unknown or len(args) > len(resolved.fields):
-            raise self.fail(NoOverload, f"{kind.name} has the fields {', '.join(resolved.names)}, not "
-                            f"{', '.join(unknown) or len(args)}", node)  # fmt: skip
-        given = dict(zip(resolved.names, args, strict=False)) | named
+            found = f"{', '.join(unknown)}" if unknown else f"{len(args)} of them"
+            raise self.fail(NoOverload, f"{kind.name} has the fields {', '.join(resolved.names)}, not {found}", node,
+                            advice=f"write {kind.name}({', '.join(f'{n}=…' for n in resolved.names)})")  # fmt: skip
+        given = dict(zip(resolved.names, args, strict=False))
+        double = [n for n in named if n in given]
+        if double:
+            raise self.fail(
+                NoOverload, f"{kind.name} gets {', '.join(double)} twice", node, advice="name each field once"
+            )
+        given |= named
         leaves: list[Value] = []
         for name, field in resolved.fields:
             value = self.convert(given[name], field, node, f"field {name!r}") if name in given else self.zero(field)
@@ -262,17 +282,28 @@ class Calls(Expressions):
     def call_local(self, args: list[Any], node: ast.AST) -> Agg:
         n = static_int(args[0]) if args else None
         if n is None or not 0 < n <= 256:
-            raise self.fail(TypeMismatch, "kc.local(n, T): n is a literal from 1 to 256", node)
-        element = self.resolved(self.static_argument(args[1], node)) if len(args) > 1 else self.real
+            raise self.fail(TypeMismatch, "kc.local(n, T): n is a literal from 1 to 256", node,
+                            advice="use an array for more, with a row for each thread")  # fmt: skip
+        element = self.annotated(args[1], node) if len(args) > 1 else self.real
         kind = t.Local(n, element)
         return Agg(kind, tuple(const(s, 0) for s in t.leaves(kind)))
+
+    def annotated(self, value: Any, node: ast.AST) -> t.Type:
+        """The type that an annotation or an argument means."""
+        try:
+            return self.resolved(value.object if isinstance(value, Known) else None)
+        except TypeError:
+            found = describe(value).removeprefix("the type ")
+            advice = "types are float, int, bool, kc.float3, kc.mat33, a @kc.struct, …"
+            raise self.fail(TypeMismatch, f"{found} is no type of the kernel language", node, advice=advice) from None
 
     def static_argument(self, value: Any, node: ast.AST) -> Any:
         if isinstance(value, Known):
             return value.object
         number = static_int(value)
         if number is None:
-            raise self.fail(TypeMismatch, f"{describe(value)} is not known while compiling", node)
+            raise self.fail(TypeMismatch, f"{describe(value)} is not known while compiling", node,
+                            advice="use a literal or a module constant")  # fmt: skip
         return number
 
     def call_len(self, args: list[Any], node: ast.AST) -> Any:
@@ -284,7 +315,8 @@ class Calls(Expressions):
             return Weak(args[0].array.type.ndim)
         n = length_of(type_of(args[0])) if len(args) == 1 else None
         if n is None:
-            raise self.fail(TypeMismatch, f"len() of {', '.join(map(describe, args))}", node)
+            shown = ", ".join(map(describe, args)) or "nothing"
+            raise self.fail(TypeMismatch, f"len() of {shown}", node, advice="arrays, vectors and tuples have a length")
         return Weak(n)
 
     # -- built-ins
@@ -295,8 +327,9 @@ class Calls(Expressions):
                 return mapped
         if len(args) != len(row.params) or not all(is_number(a) for a in args):
             shown = ", ".join(describe(a) for a in args)
-            raise self.fail(NoOverload, f"kc.{row.name}({shown}): it takes {len(row.params)} number"
-                            f"{'s' * (len(row.params) > 1)} ({', '.join(row.params)})", node)  # fmt: skip
+            raise self.fail(NoOverload, f"no kc.{row.name}({shown})", node,
+                            advice=f"candidates: {row.name}({', '.join(row.params)}) of numbers, or of vectors by "
+                            "component")  # fmt: skip
         return self.b.op(row.name, *self.row_arguments(row, args, node))
 
     def row_arguments(self, row: ScalarRow, args: list[Any], node: ast.AST) -> list[Value]:
@@ -394,22 +427,24 @@ class Calls(Expressions):
         """Arguments to parameter names, with defaults and conversions to annotated types."""
         spec = source.definition.args
         if spec.vararg or spec.kwarg:
-            raise self.fail(Unsupported, f"{source.name} has *args or **kwargs", node)
+            raise self.fail(Unsupported, f"{source.name}() has *args or **kwargs", node, advice="name its parameters")
         names = [a.arg for a in (*spec.posonlyargs, *spec.args, *spec.kwonlyargs)]
         positional = len(spec.posonlyargs) + len(spec.args)
         given = dict(zip(names[:positional], args, strict=False))
         double = [n for n in named if n in given]
-        unknown = [n for n in named if n not in names]
+        unknown = [n for n in named if n not in names[len(spec.posonlyargs) :]]
         if len(args) > positional or double or unknown:
-            raise self.fail(NoOverload, f"{source.name}({', '.join(names)}) is called with {len(args)} positional "
-                            f"arguments{' and ' + ', '.join(named) if named else ''}", node)  # fmt: skip
+            found = f"{len(args)} argument{'s' * (len(args) != 1)}{' and ' + ', '.join(named) if named else ''}"
+            raise self.fail(NoOverload, f"{source.name}() is called with {found}", node,
+                            advice=f"candidates: {source.name}({', '.join(names)})")  # fmt: skip
         given |= named
         defaults = _defaults(source)
         changed = set(assigned_names(source.definition.body))
         bound: dict[str, Any] = {}
         for name in names:
             if name not in given and name not in defaults:
-                raise self.fail(NoOverload, f"{source.name}() misses the argument {name!r}", node)
+                raise self.fail(NoOverload, f"{source.name}() misses the argument {name!r}", node,
+                                advice=f"candidates: {source.name}({', '.join(names)})")  # fmt: skip
             value = given[name] if name in given else self.wrap(defaults[name])
             hint = source.annotations.get(name)
             if hint is not None:
@@ -456,7 +491,7 @@ class Calls(Expressions):
         finally:
             self.b, self.frame, self.calls = saved, env, calls
         if result is None:
-            raise self.fail(MissingReturn, f"{source.name} must return a value here", node)
+            raise self.fail(MissingReturn, f"{source.name}() must return a value here", node)
         block.yields = flatten(result) or []
         return block, result
 
@@ -474,17 +509,20 @@ class Calls(Expressions):
     # -- derivatives inside kernels
     def call_grad(self, args: list[Any], node: ast.AST) -> Any:
         if len(args) != 1 or not isinstance(args[0], Known) or not isinstance(args[0].object, Func):
-            raise self.fail(TypeMismatch, "kc.grad(f) takes a @kc.func", node)
+            shown = ", ".join(map(describe, args)) or "nothing"
+            raise self.fail(TypeMismatch, f"kc.grad(f) takes a @kc.func, not {shown}", node,
+                            advice="write a @kc.func that calls it")  # fmt: skip
         return Known(Gradients(args[0].object))
 
     def partials(self, function: Func, args: list[Any], node: ast.Call) -> Any:
         bound = [self.strengthen(v) for v in self.bind(function, function.source, args, {}, node).values()]
         if any(flatten(v) is None for v in bound):
-            raise self.fail(Unsupported, "kc.grad(f) is for functions of values, not of arrays", node)
+            raise self.fail(Unsupported, "kc.grad(f) is for functions of values, not of arrays", node,
+                            advice="read the elements first, and pass them")  # fmt: skip
         block, result = self.separately(function, function.source, bound, node)
         if not (isinstance(result, Value) and result.type.is_float):
             raise self.fail(TypeMismatch, f"kc.grad needs a function that returns one real; {function.name} returns "
-                            f"{describe(result)}", node)  # fmt: skip
+                            f"{describe(result)}", node, advice="return a single number")  # fmt: skip
         flat = [leaf for v in bound for leaf in (flatten(v) or [])]
         outs = [Value(v.type, f"d{function.name}") for v in flat]
         self.b.emit(Gradient(outs, block, flat, self.b.span))
@@ -499,7 +537,7 @@ class Calls(Expressions):
     # -- intrinsics
     def call_static(self, node: ast.Call) -> Any:
         if len(node.args) != 1 or node.keywords:
-            raise self.fail(NoOverload, "kc.static(expr) takes one expression", node)
+            raise self.fail(NoOverload, "kc.static(expr) takes one expression", node, advice="join them to one")
         scope: dict[str, Any] = dict(self.frame.source.globals)
         scope |= {n: c.cell_contents for n, c in self.frame.source.cells.items()}
         for name, value in self.frame.env.items():
@@ -541,7 +579,8 @@ class Calls(Expressions):
 
     def call_where(self, node: ast.Call) -> Any:
         if len(node.args) != 3 or node.keywords:
-            raise self.fail(NoOverload, "kc.where(condition, a, b) takes three arguments", node)
+            raise self.fail(NoOverload, "kc.where() takes three arguments", node,
+                            advice="write kc.where(condition, a, b)")  # fmt: skip
         test, a, b = node.args
         cond = self.truth(self.expr(test), test)
         if isinstance(cond, Weak):
@@ -550,11 +589,12 @@ class Calls(Expressions):
 
     def call_stop_grad(self, args: list[Any], node: ast.AST) -> Any:
         if len(args) != 1:
-            raise self.fail(NoOverload, "kc.stop_grad(x) takes one value", node)
+            raise self.fail(NoOverload, "kc.stop_grad() takes one value", node, advice="write kc.stop_grad(x)")
         value = self.strengthen(args[0])
         leaves = flatten(value)
         if leaves is None:
-            raise self.fail(TypeMismatch, f"kc.stop_grad of {describe(value)}", node)
+            raise self.fail(TypeMismatch, f"kc.stop_grad() of {describe(value)}", node,
+                            advice="stop the gradient of what is read from it")  # fmt: skip
         outs = []
         for leaf in leaves:
             if leaf.type.is_float:
@@ -566,7 +606,9 @@ class Calls(Expressions):
 
     def call_tid(self, args: list[Any], node: ast.AST, count: int = 1) -> Any:
         if args:
-            raise self.fail(NoOverload, "kc.tid() takes no arguments", node)
+            raise self.fail(
+                NoOverload, "kc.tid() takes no arguments", node, advice="write i = kc.tid(), i, j = kc.tid()"
+            )
         span = self.span(node)
         if self.dims is not None and self.dims[0] != count:
             here, there = f"{count} ind{'ex' if count == 1 else 'ices'}", f"{self.dims[0]} at line {self.dims[1].line}"
@@ -587,7 +629,11 @@ class Calls(Expressions):
 
     def array_arguments(self, args: Sequence[Any], least: int, usage: str, node: ast.AST) -> tuple[ArrayVal, list[Any]]:
         if len(args) <= least or not isinstance(args[0], ArrayVal):
-            raise self.fail(NoOverload, f"kc.{usage}: the first argument is an array, then its indices", node)
+            name, found = usage.split("(")[0], describe(args[0]) if args else "nothing"
+            text = f"the first argument of kc.{name}() is an array, not {found}"
+            if args and isinstance(args[0], ArrayVal):
+                text = f"kc.{name}() got too few arguments"
+            raise self.fail(NoOverload, text, node, advice=f"write kc.{usage}")
         return args[0], list(args[1:])
 
     def store(self, base: ArrayVal, index: list[Value], value: Any, node: ast.AST) -> None:
@@ -621,7 +667,9 @@ class Calls(Expressions):
         if kind == "sub":
             kind, leaves = "add", [self.b.op("neg", v) for v in leaves]
         if any(v.type is t.BOOL for v in leaves):
-            raise self.fail(NoOverload, f"no atomics on arrays of bool ({base.array.name})", node)
+            raise self.fail(
+                NoOverload, f"no atomics on bools ({base.array.name})", node, advice="make it an array of int"
+            )
         if not used:
             self.b.emit(Atomic(kind, base.array, index, comps, leaves, (), self.b.span))
             return None

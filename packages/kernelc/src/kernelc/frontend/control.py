@@ -354,7 +354,7 @@ class Control(Statements):
         block, env = Block(), dict(before)
         block.params = [counter]
         for name in carried:
-            params = [Value(v.type, v.name or name.lstrip("$")) for v in inits[name]]
+            params = [Value(v.type, label) for v, label in zip(inits[name], _labels(name, before[name]), strict=True)]
             block.params.extend(params)
             env[name] = rebuild(before[name], params)
         fixed = [n for n in assigned if n not in carried and n in env and not isinstance(env[n], Maybe)]
@@ -374,7 +374,7 @@ class Control(Statements):
             raise self.fail(Unsupported, "what this loop returns has no type that could be found", node,
                             advice="annotate the function with what it returns: `def f(…) -> float:`")  # fmt: skip
         block.yields = [v for n in carried for v in self.carried_leaves(n, ended, inits[n], node)]
-        outs = {n: [Value(v.type, v.name) for v in inits[n]] for n in carried}
+        outs = {n: [Value(v.type, x) for v, x in zip(inits[n], _labels(n, before[n]), strict=True)] for n in carried}
         after = dict(before)
         for name in carried:
             after[name] = rebuild(before[name], outs[name])
@@ -440,6 +440,13 @@ class Control(Statements):
                 self.b, self.frame.env, self.frame.types = saved, env, types
         if kind is not None:
             env["$retval"] = self.zero(kind)
+
+
+def _labels(name: str, value: Any) -> list[str]:
+    """The leaves of a carried variable, named after it: this is what `kc.explain` calls them."""
+    kind = type_of(value)
+    assert kind is not None
+    return [label for label, _ in t.leaf_items(kind, name.lstrip("$"))]
 
 
 def _canonical(value: Value) -> Value:

@@ -107,8 +107,8 @@ class Convert:
 
     def mismatch(self, value: Any, kind: t.Type, node: ast.AST, what: str) -> SourceError:
         if is_number(value) and isinstance(kind, t.Scalar):
-            name = {"int32": "kc.int32" if type_of(value) is t.INT64 else "int", "bool": "bool"}.get(kind.name, f"kc.{kind}")
-            advice = f"convert it: {name}(...)"
+            short = {"int32": "int", "bool": "bool"} if type_of(value) is not t.INT64 else {}
+            advice = f"convert it: {short.get(kind.name, f'kc.{kind}')}(...)"
         elif isinstance(value, ArrayVal):
             advice = f"index it: {value.array.name}[{', '.join('ijkl'[: value.array.type.ndim])}]"
         elif isinstance(value, Known):

@@ -61,6 +61,7 @@ _BITS: dict[Any, str] = {
     ast.LShift: "shl",
     ast.RShift: "shr",
 }
+_FOR_INTEGERS = "it is for integers: use int(...)"
 _LOGIC: dict[Any, str] = {ast.BitAnd: "and", ast.BitOr: "or", ast.BitXor: "ne"}
 
 
@@ -183,8 +184,8 @@ class Expressions(Convert):
         if isinstance(base, TupleVal):
             key = static_int(keys[0])
             if len(keys) != 1 or key is None or not -len(base.items) <= key < len(base.items):
-                raise self.fail(WrongIndexCount, f"a tuple of {len(base.items)} is indexed by a literal below that", node,
-                                advice="use a vector or kc.local(n, T) for indices at run time")  # fmt: skip
+                raise self.fail(WrongIndexCount, f"a tuple of {len(base.items)} is indexed by a literal below that",
+                                node, advice="use a vector or kc.local(n, T) for indices at run time")  # fmt: skip
             return base.items[key]
         if isinstance(base, Agg):
             return self.component(base, keys, node)
@@ -298,7 +299,7 @@ class Expressions(Convert):
             return self.b.op("ne" if kind is ast.BitXor else _LOGIC[kind], left, right)
         if not left.type.is_int:
             raise self.fail(NoOverload, f"no {_SIGNS[kind]} for {describe(a)} and {describe(b)}", node,
-                            advice="it is for integers: use int(...)")  # fmt: skip
+                            advice=_FOR_INTEGERS)  # fmt: skip
         return self.b.op(_BITS[kind], left, right)
 
     def power(self, a: Any, b: Any, node: ast.AST) -> Any:
@@ -403,7 +404,7 @@ class Expressions(Convert):
         self.at(node)
         if isinstance(value, Weak):
             if isinstance(node.op, ast.Invert) and isinstance(value.value, float):
-                raise self.fail(NoOverload, f"no ~ for {describe(value)}", node, advice="it is for integers: use int(...)")
+                raise self.fail(NoOverload, f"no ~ for {describe(value)}", node, advice=_FOR_INTEGERS)
             number: Any = value.value
             signs: dict[Any, Any] = {ast.USub: operator.neg, ast.UAdd: operator.pos, ast.Invert: operator.invert}
             return Weak(signs[type(node.op)](number))
@@ -417,7 +418,7 @@ class Expressions(Convert):
         if isinstance(node.op, ast.Invert) and isinstance(value, Value) and value.type.is_int:
             return self.b.op("invert", value)
         sign = {"USub": "-", "UAdd": "+", "Invert": "~"}[type(node.op).__name__]
-        advice = "it is for integers: use int(...)" if sign == "~" else f"index it: {sign}{_element(value)}"
+        advice = _FOR_INTEGERS if sign == "~" else f"index it: {sign}{_element(value)}"
         raise self.fail(NoOverload, f"no {sign} for {describe(value)}", node, advice=advice)
 
     def truth(self, value: Any, node: ast.AST) -> Any:

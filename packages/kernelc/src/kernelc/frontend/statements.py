@@ -199,8 +199,9 @@ class Statements(Calls):
             value = self.expr(node)
             kind = type_of(value)
             if isinstance(value, (ArrayVal, TupleVal)) or kind is None:
-                advice = f"assign its elements: {node.id}[i] = …" if isinstance(value, ArrayVal) else "make a new value of it"
-                raise self.fail(TypeMismatch, f"{describe(value)} has no parts that can be assigned", node, advice=advice)
+                advice = f"assign its elements: {node.id}[i] = …" if isinstance(value, ArrayVal) else "make a new one"
+                text = f"{describe(value)} has no parts that can be assigned"
+                raise self.fail(TypeMismatch, text, node, advice=advice)
             return Place(kind, kind, name=node.id)
         if isinstance(node, ast.Attribute):
             return self.part(self.place(node.value), node.attr, node)
