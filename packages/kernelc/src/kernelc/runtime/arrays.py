@@ -23,7 +23,7 @@ _numbers = count(1)
 class Storage:
     """A piece of memory: how often it was written, its gradient, and which arrays look at it."""
 
-    __slots__ = ("borrowed", "carries", "grad", "members", "number", "source", "version")
+    __slots__ = ("borrowed", "carries", "grad", "members", "number", "ours", "source", "version")
 
     def __init__(self, source: Data | None = None) -> None:
         self.number = next(_numbers)
@@ -32,8 +32,10 @@ class Storage:
         self.grad: Data | None = None
         self.source = source
         """What a weak array was made from, in double precision, until its first launch decides on the precision."""
+        self.ours = False
+        """Allocated here: nobody else refers to the memory, but who got it from us."""
         self.borrowed = False
-        """The memory is somebody else's: the first write goes to a copy."""
+        """Shared with somebody who must not see our writes: the first one goes to a copy."""
         self.members: WeakSet[Array] | None = None
 
 
@@ -61,14 +63,18 @@ class Array:
     def _set(self, data: Data, element: t.Type) -> None:
         """Point at memory; everything that a launch needs is computed here, once."""
         self._data, self.element = data, element
-        shape, strides, flags = data.shape, data.strides, data.flags
+        shape, strides = data.shape, data.strides
         ndim = self.ndim = len(shape) - len(t.element_dtype(element)[1])
         self.shape = shape[:ndim]
         address = data.ctypes.data
         self._base = address if data.base is None else _base_of(data)
         self._words = struct.pack(f"<{5 + 3 * ndim}q", address, 0, 0, 0, 0, *shape[:ndim], *strides[:ndim],
                                   *([0] * ndim))  # fmt: skip
-        key = (element, ndim, flags.c_contiguous, flags.writeable, self._storage.source is not None)
+        self._sign()
+
+    def _sign(self) -> None:
+        flags = self._data.flags
+        key = (self.element, self.ndim, flags.c_contiguous, flags.writeable, self._storage.source is not None)
         self._sig = _SIGNATURES.setdefault(key, key)
 
     # -- what it is
@@ -270,7 +276,7 @@ class Array:
             data, n = self._data, len(trailing)
             fits = data.dtype == dtype and data.ndim > n and isinstance(self.element, t.Scalar)
             if not fits or data.shape[data.ndim - n :] != trailing or not _dense(data, n):
-                return None
+                return self._narrow() if element is t.INT32 and self.element is t.INT64 else None
             # No reference back to this array: a cycle would keep the memory until Python's next collection.
             made = _view_of(self, lambda data: data, element)
             made._parent = self._parent
@@ -279,6 +285,18 @@ class Array:
         view = self._derived[element]
         view.requires_grad = self.requires_grad
         return view
+
+    def _narrow(self) -> Array | None:
+        """A copy of borrowed int64 numbers as int32, if they fit: torch's default integers, and nobody changes them."""
+        data, limits = self._data, np.iinfo(np.int32)
+        fits = not data.size or (data.min() >= limits.min and data.max() <= limits.max)
+        if not self._storage.borrowed or not fits:
+            return None
+        made = Array(data.astype(np.int32), t.INT32)
+        made._data.flags.writeable = False
+        made._sign()
+        self._derived = {**(self._derived or {}), t.INT32: made}
+        return made
 
     @property
     def root(self) -> Array:
@@ -303,20 +321,28 @@ class Array:
         """Leave borrowed memory for a copy, with every array that looks at it; False if it is not borrowed."""
         if not self._storage.borrowed:
             return False
-        self._storage.borrowed = False
+        self._storage.borrowed, self._storage.ours = False, True
         self._move(np.array(self.root._data, order="C"), None)
         return True
 
     def lend(self) -> None:
-        """From here on the memory is somebody else's, too: whoever writes to it here, moves to a copy first."""
+        """From here on the memory is shared with somebody who must not see our writes."""
         self._storage.borrowed = True
-        self._move(_read_only(self.root._data), None)
+        for a in self._all():
+            a._data = a._data.view()
+            a._data.flags.writeable = False
+            a._sign()
+
+    def _all(self) -> list[Array]:
+        """The arrays that look at this memory."""
+        return list(self._storage.members or ()) or [self]
 
     def _move(self, data: Data, real: t.Scalar | None) -> None:
-        for a in list(self._storage.members or ()) or [self]:
+        for a in self._all():
             a._set(as_view(a, data), a.element if real is None else t.resolve(_unresolved(a.element), real))
-            if real is not None and a._derived:
-                a._derived = None
+            if a._derived:
+                # A copy in another type, or the same memory in another precision.
+                a._derived = None if real is not None else {e: d for e, d in a._derived.items() if e is not t.INT32}
 
 
 def _check_real(element: t.Type) -> None:
@@ -356,14 +382,10 @@ def _zeros(data: Data) -> Data:
     return np.zeros(data.shape, data.dtype) if data.flags.c_contiguous else np.zeros_like(data)
 
 
-def _read_only(data: Data) -> Data:
-    view = data.view()
-    view.flags.writeable = False
-    return view
-
-
 def _dense(data: Data, trailing: int) -> bool:
     """Whether the components of one element lie side by side."""
+    if not data.size:
+        return True
     step = data.itemsize
     for axis in range(data.ndim - 1, data.ndim - 1 - trailing, -1):
         if data.shape[axis] != 1 and data.strides[axis] != step:

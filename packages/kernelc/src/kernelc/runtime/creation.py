@@ -31,7 +31,9 @@ def array(data: Any, dtype: Any = None, requires_grad: bool = False, *, real: An
     made = _fitted(plain, element, copy)
     adapts = weak and _is_polymorphic(wanted) and made.dtype == np.float32
     source = plain.astype(np.float64).reshape(made.shape) if adapts else None
-    return Array(made, element, requires_grad=requires_grad, source=source)
+    result = Array(made, element, requires_grad=requires_grad, source=source)
+    result._storage.ours = weak or copy
+    return result
 
 
 def _again(data: Array, dtype: Any, requires_grad: bool) -> Array:
@@ -165,7 +167,13 @@ def _new(make: Callable[..., Data], shape: Any, dtype: Any, real: Any, requires_
     assert isinstance(precision, t.Scalar)
     element = t.resolve(t.as_type(dtype), precision)
     base, trailing = t.element_dtype(element)
-    return Array(make(_shape(shape) + trailing, base), element, requires_grad=requires_grad)
+    return _own(make(_shape(shape) + trailing, base), element, requires_grad)
+
+
+def _own(data: Data, element: t.Type, requires_grad: bool) -> Array:
+    made = Array(data, element, requires_grad=requires_grad)
+    made._storage.ours = True
+    return made
 
 
 def zeros(shape: Any, dtype: Any = float, requires_grad: bool = False, *, real: Any = None) -> Array:
@@ -196,7 +204,7 @@ def full(shape: Any, value: Any, dtype: Any = float, requires_grad: bool = False
 def zeros_like(other: Any, requires_grad: bool = False) -> Array:
     """Zeros of the same shape and type. The gradient flag is not inherited."""
     like = other if isinstance(other, Array) else array(other)
-    return Array(np.zeros(like._data.shape, like._data.dtype), like.element, requires_grad=requires_grad)
+    return _own(np.zeros(like._data.shape, like._data.dtype), like.element, requires_grad)
 
 
 def empty_like(other: Any, requires_grad: bool = False) -> Array:

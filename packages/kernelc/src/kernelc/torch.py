@@ -1,0 +1,406 @@
+"""Kernels as operations of torch's autograd. Imported when `kc.torch` is asked for: kernelc itself needs no torch.
+
+    smooth = kc.torch.function(rollout)       # rollout(x, v, …) gets arrays, launches kernels, returns arrays
+    loss = smooth(x, v).sum()
+    loss.backward()
+
+Tensors on the CPU are shared with the arrays, not copied. Each call has a tape of its own. What it keeps lives as long
+as torch keeps the tensors that it saved for the reverse sweep.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import wraps
+from itertools import count
+from typing import Any
+from weakref import WeakValueDictionary
+
+import numpy as np
+import torch
+from torch.autograd import forward_ad
+
+from . import types as t
+from .errors import Overwritten, TapeError, WrongArity, WrongDtype
+from .runtime import Array, Kernel, Tape, launch, zeros
+from .runtime.arrays import Data, Storage, numpy_of
+
+_ELEMENTS = {
+    torch.float32: t.FLOAT32,
+    torch.float64: t.FLOAT64,
+    torch.int32: t.INT32,
+    torch.int64: t.INT64,
+    torch.bool: t.BOOL,
+} | ({torch.uint32: t.UINT32} if hasattr(torch, "uint32") else {})
+
+
+# -- what people call
+def function(fn: Callable[..., Any]) -> Callable[..., Any]:
+    """Make a function that launches kernels one operation of autograd: it then takes tensors and returns tensors.
+
+    `fn` gets an array for each tensor, everything else as it is, and returns an array or a tuple of arrays. It may
+    write to the arrays that it gets: the caller's tensors do not change. Called with arrays, it is `fn` itself.
+    """
+    if isinstance(fn, Kernel):
+        raise TypeError(f"{fn.name} is a kernel: wrap it with kc.torch.op({fn.name}, dim, outputs=[…])")
+
+    @wraps(fn)
+    def call(*args: Any, **named: Any) -> Any:
+        return _apply(fn, args, named)
+
+    return call
+
+
+def op(kernel: Kernel, dim: Any, outputs: Sequence[Any] | Callable[..., Any]) -> Callable[..., Any]:
+    """Make one kernel an operation of autograd. Its last parameters are the outputs, and start as zeros.
+
+    dim: an int, a tuple, or a function of the tensors.
+    outputs: for each output its shape or (shape, dtype); the list, or an entry of it, may be a function of the tensors.
+    """
+    if not isinstance(kernel, Kernel):
+        raise TypeError(f"kc.torch.op wraps a kernel, not {kernel!r}; functions are wrapped by kc.torch.function")
+
+    def run(dim: Any, specs: Sequence[Any], *args: Any) -> Any:
+        made = _outputs(kernel, args, specs)
+        launch(kernel, dim, args, made)
+        return made[0] if len(made) == 1 else tuple(made)
+
+    run.__name__ = run.__qualname__ = kernel.name
+
+    def call(*args: Any) -> Any:
+        grid = dim(*args) if callable(dim) else dim
+        specs = outputs(*args) if callable(outputs) else outputs
+        if not specs:
+            raise WrongArity(f"kc.torch.op({kernel.name}): it has no outputs", advice="outputs=[shape]")
+        return _apply(run, (grid, [s(*args) if callable(s) else s for s in specs], *args), {})
+
+    return wraps(kernel)(call)
+
+
+def _outputs(kernel: Kernel, args: Sequence[Any], specs: Sequence[Any]) -> list[Array]:
+    """Zeros for the outputs: element types by the kernel's annotations, in the precision of the inputs."""
+    params = list(kernel.params.items())
+    if len(args) + len(specs) != len(params):
+        names = ", ".join(kernel.params)
+        given = f"{len(args)} and {len(specs)} outputs"
+        raise WrongArity(f"{kernel.name} takes {len(params)} arguments ({names}), but got {given}")
+    real = kernel.precision([*args, *([None] * len(specs))])
+    made = []
+    for (name, kind), spec in zip(params[len(args) :], specs, strict=True):
+        if not isinstance(kind, t.ArrayType):
+            raise WrongDtype(f"{kernel.name}: output {name!r} is {kind!r}, not an array")
+        shape, dtype = _shape_and_dtype(spec, kind.element)
+        made.append(zeros(shape, dtype, real=real))
+    return made
+
+
+def _shape_and_dtype(spec: Any, element: t.Type) -> tuple[Any, Any]:
+    if isinstance(spec, (tuple, list)) and len(spec) == 2 and not hasattr(spec[1], "__index__"):
+        return spec[0], _ELEMENTS.get(spec[1], spec[1]) if isinstance(spec[1], torch.dtype) else spec[1]
+    return spec, element
+
+
+# -- one call
+def _apply(fn: Callable[..., Any], args: tuple[Any, ...], named: dict[str, Any]) -> Any:
+    everything = (*args, *named.values()) if named else args
+    tensors = [a for a in everything if isinstance(a, torch.Tensor)]
+    if not tensors:
+        _check_no_hidden(fn, everything)
+        if any(isinstance(a, Array) for a in everything):
+            return fn(*args, **named)
+    names = tuple(named)
+    wants = torch.is_grad_enabled() and any(a.requires_grad for a in tensors)
+    # Dual tensors of forward mode go the same way: torch says there that it needs a rule.
+    if wants or forward_ad._current_level >= 0:  # type: ignore[attr-defined]
+        return _Operation.apply(fn, names, *everything)
+    with torch.no_grad():
+        call = _Call(fn, names, everything, (False,) * len(everything))
+        return call.result(call.run(None))
+
+
+class _Operation(torch.autograd.Function):
+    """A call of `fn` as a node of torch's graph."""
+
+    @staticmethod
+    def forward(ctx: Any, fn: Callable[..., Any], names: tuple[str, ...], *args: Any) -> Any:
+        ctx.set_materialize_grads(False)
+        call = _Call(fn, names, args, ctx.needs_input_grad[2:])
+        tape = _CallTape()
+        tensors = call.run(tape)
+        ctx.mark_non_differentiable(*[x for x, a in zip(tensors, call.outputs, strict=True) if not tape.leads_to(a)])
+        ctx.save_for_backward(_ticket(call.saved(tape, tensors)))
+        return call.result(tensors)
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Any) -> Any:
+        (ticket,) = ctx.saved_tensors
+        found = _tickets.get(int(ticket))
+        if found is None:
+            raise TapeError("what a kernel operation kept for its reverse sweep is gone",
+                            advice="hooks on saved tensors may move tensors, but not copy them here")  # fmt: skip
+        results = found.saved.backward(grads)
+        if torch.is_grad_enabled():
+            results = _once(ctx, results, grads)
+        return (None, None, *results)
+
+
+@dataclass
+class _Call:
+    """Arguments as arrays, arrays as results."""
+
+    fn: Callable[..., Any]
+    names: tuple[str, ...]
+    args: Sequence[Any]
+    needs: Sequence[bool]
+    inputs: list[_Input | None] = field(default_factory=list)
+    outputs: list[Array] = field(default_factory=list)
+    single: bool = True
+
+    def run(self, tape: _CallTape | None) -> list[torch.Tensor]:
+        """Run `fn`, and return its outputs as tensors."""
+        self.born = Storage().number
+        self.inputs = _borrow(self.args, self.needs)
+        values = [a if i is None else i.array for a, i in zip(self.args, self.inputs, strict=True)]
+        cut = len(values) - len(self.names)
+        named = dict(zip(self.names, values[cut:], strict=True))
+        if tape is None:
+            self._take(self.fn(*values[:cut], **named))
+        else:
+            with tape:
+                self._take(self.fn(*values[:cut], **named))
+                tape._touch(self.outputs)
+                tape.seal(self.born)
+        given: set[Storage] = set()
+        return [self._give(a, given) for a in self.outputs]
+
+    def _take(self, result: Any) -> None:
+        self.single = isinstance(result, Array)
+        self.outputs = [result] if self.single else list(result) if isinstance(result, (tuple, list)) else []
+        if not self.outputs or not all(isinstance(a, Array) for a in self.outputs):
+            kinds = [type(r).__name__ for r in (result if isinstance(result, (tuple, list)) else [result])]
+            raise WrongDtype(f"{_name(self.fn)} must return an array or a tuple of arrays, not ({', '.join(kinds)})")
+
+    def _give(self, a: Array, given: set[Storage]) -> torch.Tensor:
+        """The memory of an output as a tensor; a copy where somebody else looks at the same memory."""
+        storage, data = a._storage, a._data
+        mine = storage.ours and storage.number >= self.born and not storage.borrowed and storage not in given
+        if data.dtype.fields is not None:
+            raise WrongDtype(f"{_name(self.fn)} returns an array of {a.element!r}, which torch cannot hold",
+                             advice="return its fields as arrays of numbers")  # fmt: skip
+        if not mine or any(s < 0 for s in data.strides):
+            return torch.from_numpy(data.copy())
+        given.add(storage)
+        tensor = torch.from_numpy(data)
+        # `fn` may have kept the array for its next call: what that one writes must not reach this tensor.
+        a.lend()
+        return tensor
+
+    def result(self, tensors: list[torch.Tensor]) -> Any:
+        return tensors[0] if self.single else tuple(tensors)
+
+    def saved(self, tape: _CallTape, tensors: list[torch.Tensor]) -> _Saved:
+        watched = [(i.tensor, i.tensor._version, f"argument {n}") for n, i in enumerate(self.inputs)
+                   if i is not None and i.shared and i.array._storage in tape.watched]  # fmt: skip
+        for n, (x, a) in enumerate(zip(tensors, self.outputs, strict=True)):
+            if a._storage.borrowed and a._storage in tape.watched:
+                watched.append((x.detach(), x._version, f"output {n}"))
+        return _Saved(_name(self.fn), tape, self.inputs, self.needs, self.outputs, watched)
+
+
+@dataclass
+class _Input:
+    """A tensor as an array. `tensor` is detached: it has the version counter of the caller's, but not its graph."""
+
+    tensor: torch.Tensor
+    array: Array
+    shape: torch.Size
+    shared: bool
+
+
+def _borrow(args: Sequence[Any], needs: Sequence[bool]) -> list[_Input | None]:
+    ranges: list[tuple[int, int, bool]] = []
+    pairs = zip(args, needs, strict=True)
+    return [_borrow_one(a, wants, ranges) if isinstance(a, torch.Tensor) else None for a, wants in pairs]
+
+
+def _borrow_one(tensor: torch.Tensor, wants: bool, ranges: list[tuple[int, int, bool]]) -> _Input:
+    """An array that shares the tensor's memory until it is written."""
+    element = _ELEMENTS.get(tensor.dtype)
+    data = numpy_of(tensor)
+    if element is None:
+        raise WrongDtype(f"a tensor of {tensor.dtype} cannot be used", advice="convert it: .float(), .int()")
+    plain = tensor.detach()
+    low = plain.data_ptr()
+    high = low + data.nbytes
+    # A tape knows each piece of memory by one gradient; overlapping tensors have one each.
+    twice = any(low < h and l < high and (wants or w) for l, h, w in ranges)
+    shared = plain.is_contiguous() and not twice
+    if shared:
+        ranges.append((low, high, wants))
+        data.flags.writeable = False
+    else:
+        data = np.array(data, order="C")
+    if data.ndim == 0:
+        data = data.reshape(1)
+    array = Array(data, element, requires_grad=wants)
+    array._storage.borrowed, array._storage.ours = shared, not shared
+    return _Input(plain, array, tensor.shape, shared)
+
+
+def _check_no_hidden(fn: Callable[..., Any], args: Sequence[Any]) -> None:
+    """A tensor inside a list would get no gradient."""
+    for a in args:
+        inner = a.values() if isinstance(a, dict) else a if isinstance(a, (list, tuple)) else ()
+        if any(isinstance(x, torch.Tensor) for x in inner):
+            raise WrongDtype(f"{_name(fn)}: tensors inside a {type(a).__name__} get no gradient",
+                             advice="pass each tensor as an argument of its own")  # fmt: skip
+
+
+def _name(fn: Callable[..., Any]) -> str:
+    return str(getattr(fn, "__name__", fn))
+
+
+# -- what a call keeps
+class _CallTape(Tape):
+    """The tape of one call: never replayed, and safe from what later calls write."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._forward = _Nothing()  # type: ignore[assignment]
+        self.watched: dict[Storage, int] = {}
+
+    def leads_to(self, a: Array) -> bool:
+        """Whether an output depends on an input that requires a gradient."""
+        root = a.root
+        return a.real is not None and (root.requires_grad or root._storage in self._active)
+
+    def seal(self, born: int) -> None:
+        """Keep copies of arrays from outside that the call has written: the next call will write them again."""
+        for entry in self.entries:
+            used = entry.args or entry.reads
+            for i, need in [*entry.needs.items(), *entry.finals.items()]:
+                storage, version = need
+                if need in self._copies:
+                    continue
+                if storage.number < born and storage in self._written:
+                    self._copies[need] = np.ascontiguousarray(used[i].root._data).copy()
+                else:
+                    self.watched[storage] = version
+
+    def _check_versions(self) -> None:
+        for storage, version in self.watched.items():
+            if storage.version != version:
+                raise Overwritten(
+                    "an array that the reverse sweep of a kernel operation needs was written after it ran",
+                    advice="write to another array, or call backward first",
+                )
+
+
+class _Nothing:
+    """Stands for the program of a forward sweep that never runs again."""
+
+    def _ignore(self, *args: Any, **named: Any) -> int:
+        return 0
+
+    add_launch = add_copy = add_zero = add_accumulate = add_call = keep = set_words = _ignore
+
+
+@dataclass
+class _Saved:
+    """Everything that the reverse sweep of one call needs."""
+
+    name: str
+    tape: _CallTape
+    inputs: list[_Input | None]
+    needs: Sequence[bool]
+    outputs: list[Array]
+    watched: list[tuple[torch.Tensor, int, str]]
+    used: bool = False
+    lock: Any = field(default_factory=threading.Lock)
+
+    def backward(self, grads: Sequence[Any]) -> list[Any]:
+        """The gradients of the inputs, each in memory of its own."""
+        for tensor, version, what in self.watched:
+            if tensor._version != version:
+                raise Overwritten(f"{self.name}: {what} was changed in place, but the reverse sweep needs it",
+                                  advice="change a copy: x = x.clone()")  # fmt: skip
+        seeds: dict[Array, Data] = {}
+        for a, g in zip(self.outputs, grads, strict=True):
+            if g is not None:
+                weights = numpy_of(g)
+                seeds[a] = seeds[a] + weights if a in seeds else weights
+        with self.lock:
+            if self.used:
+                self._forget()
+            self.used = True
+            self.tape.backward(grads=seeds)
+            return [self._gradient(i) if n else None for i, n in zip(self.inputs, self.needs, strict=True)]
+
+    def _forget(self) -> None:
+        """The gradients of the last sweep belong to the caller: write to other memory."""
+        self.tape._programs.clear()
+        for i in self.inputs:
+            if i is not None:
+                i.array._storage.grad = None
+
+    def _gradient(self, i: _Input | None) -> Any:
+        assert i is not None
+        grad = i.array._storage.grad
+        return None if grad is None else torch.from_numpy(grad).reshape(i.shape)
+
+
+class _Ticket(np.ndarray[Any, Any]):
+    """A number that stands for what a call keeps, as memory of a tensor.
+
+    torch frees saved tensors after the reverse sweep, unless the graph is retained: the ticket's memory, and with it
+    what it stands for, goes with them.
+    """
+
+    saved: _Saved
+
+
+_tickets: WeakValueDictionary[int, _Ticket] = WeakValueDictionary()
+_ticket_numbers = count(1)
+
+
+def _ticket(saved: _Saved) -> torch.Tensor:
+    number = next(_ticket_numbers)
+    made = np.array(number).view(_Ticket)
+    made.saved = saved
+    _tickets[number] = made
+    return torch.from_numpy(made)
+
+
+# -- no second derivative
+def _once(node: Any, results: list[Any], grads: Sequence[Any]) -> list[Any]:
+    """With create_graph=True: gradients that raise when they are differentiated again, instead of being constants."""
+    anchors = [g for g in grads if g is not None and g.requires_grad] + _leaves(node)
+    given = [r for r in results if r is not None]
+    made = iter(_Once.apply(len(given), *given, *anchors))  # type: ignore[no-untyped-call]
+    return [None if r is None else next(made) for r in results]
+
+
+def _leaves(node: Any) -> list[torch.Tensor]:
+    """The leaves of the graph that a node's inputs come from."""
+    found, seen, todo = [], set(), [node]
+    while todo:
+        for inner, _ in todo.pop().next_functions:
+            if inner is not None and inner not in seen:
+                seen.add(inner)
+                todo.append(inner)
+                if hasattr(inner, "variable"):
+                    found.append(inner.variable)
+    return found
+
+
+class _Once(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, n: int, *tensors: torch.Tensor) -> Any:
+        return tuple(x.view_as(x) for x in tensors[:n])
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Any) -> Any:
+        raise TapeError("kernel operations have a first derivative only: this differentiates one twice",
+                        advice="leave out create_graph=True, or detach the gradient")  # fmt: skip
