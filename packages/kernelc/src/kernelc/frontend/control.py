@@ -11,9 +11,9 @@ from collections.abc import Callable
 from typing import Any
 
 from .. import types as t
-from ..errors import TypeChange, TypeMismatch, Unsupported
+from ..errors import MissingReturn, SourceError, TypeChange, TypeMismatch, Unsupported
 from ..ir import FALSE, TRUE, Block, Builder, Check, If, Loop, Value, const
-from .convert import ReturnType
+from .convert import ReturnType, fits
 from .source import always_exits, assigned_names, contains
 from .statements import Statements
 from .values import (
@@ -25,7 +25,6 @@ from .values import (
     flatten,
     rebuild,
     static_int,
-    type_name,
     type_of,
 )
 
@@ -85,13 +84,15 @@ class Control(Statements):
     def stmt_Return(self, node: ast.Return) -> None:
         env = self.frame.env
         if node.value is None or (isinstance(node.value, ast.Constant) and node.value.value is None):
-            if self.frame.returns is not None or "$retval" in env:
-                raise self.fail(TypeMismatch, "a value is returned elsewhere, but not here", node,
-                                advice="return a value everywhere, or nowhere")  # fmt: skip
+            if self.frame.returns is not None or "$retval" in self.frame.types:
+                raise self.uneven_return("elsewhere, but not here", node)
+            self.frame.bare_return = True
             env["$ret"] = TRUE
             return
         if self.frame.is_kernel:
             raise self.fail(Unsupported, "a kernel returns nothing", node, advice="write the result to an array")
+        if self.frame.bare_return:
+            raise self.uneven_return("here, but not elsewhere", node)
         value = self.return_value(node)
         if self.frame.trial:
             raise ReturnType(value)
@@ -102,6 +103,11 @@ class Control(Statements):
         # A conditional in the expression has replaced the environment: look it up again.
         self.frame.env["$retval"] = value
         self.frame.env["$ret"] = TRUE
+
+    def uneven_return(self, where: str, node: ast.Return) -> SourceError:
+        return self.fail(
+            MissingReturn, f"a value is returned {where}", node, advice="return a value everywhere, or nowhere"
+        )
 
     def return_value(self, node: ast.Return) -> Any:
         assert node.value is not None
@@ -181,18 +187,18 @@ class Control(Statements):
         if isinstance(a, Weak) and isinstance(b, Weak):
             kind = self.weak_type(Weak(a.value + b.value)) if type(a.value) is not type(b.value) else self.weak_type(a)
             return const(kind, a.value), const(kind, b.value)
-        if isinstance(a, Weak) and isinstance(b, Value):
-            return self.number(a, b.type, node, "one side"), b
-        if isinstance(b, Weak) and isinstance(a, Value):
-            return a, self.number(b, a.type, node, "one side")
+        if isinstance(a, Weak) and isinstance(b, Value) and fits(a, b.type):
+            return const(b.type, a.value), b
+        if isinstance(b, Weak) and isinstance(a, Value) and fits(b, a.type):
+            return a, const(a.type, b.value)
         if isinstance(a, TupleVal) and isinstance(b, TupleVal) and len(a.items) == len(b.items):
             pairs = [self.join(name, x, y, node) for x, y in zip(a.items, b.items, strict=True)]
             return TupleVal(tuple(p[0] for p in pairs)), TupleVal(tuple(p[1] for p in pairs))
         left, right = type_of(a), type_of(b)
-        if left is not None and right is not None and left != right:
-            what = repr(name) if not name.startswith("$") else "the two sides"
-            raise self.fail(TypeMismatch, f"{what}: {type_name(left)} on one side, {type_name(right)} on the other",
-                            node, advice="convert one of them: float(...), int(...)")  # fmt: skip
+        if (left is None) != (right is None) or left != right:
+            what = repr(name) if not name.startswith("$") else "the result"
+            raise self.fail(TypeMismatch, f"{what} is {describe(a)} on one side, and {describe(b)} on the other", node,
+                            advice="make both sides of one type, for instance with float(...)")  # fmt: skip
         return a, b
 
     def simplify_if(self, statement: If) -> None:
