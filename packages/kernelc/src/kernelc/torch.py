@@ -113,8 +113,8 @@ def _apply(fn: Callable[..., Any], args: tuple[Any, ...], named: dict[str, Any])
     names = tuple(named)
     wants = torch.is_grad_enabled() and any(a.requires_grad for a in tensors)
     # Dual tensors of forward mode go the same way: torch says there that it needs a rule.
-    if wants or forward_ad._current_level >= 0:  # type: ignore[attr-defined]
-        return _Operation.apply(fn, names, *everything)
+    if wants or forward_ad._current_level >= 0:
+        return _Operation.apply(fn, names, *everything)  # type: ignore[no-untyped-call]
     with torch.no_grad():
         call = _Call(fn, names, everything, (False,) * len(everything))
         return call.result(call.run(None))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import struct
 import sys
 from collections.abc import Callable
+from functools import lru_cache
 from itertools import count
 from typing import Any
 from weakref import WeakSet
@@ -17,7 +18,15 @@ from .recording import current
 
 Data = np.ndarray[Any, Any]
 _SIGNATURES: dict[tuple[Any, ...], tuple[Any, ...]] = {}
+_ZEROS = [(0,) * ndim for ndim in range(7)]
+_PACKERS = [struct.Struct(f"<{5 + 3 * ndim}q").pack for ndim in range(7)]
 _numbers = count(1)
+
+
+@lru_cache(maxsize=None)
+def _facts(element: t.Type) -> tuple[int, t.Scalar | None]:
+    """How many trailing dimensions an element takes in memory, and the precision of its reals."""
+    return len(t.element_dtype(element)[1]), next((s for s in t.leaves(element) if s.is_float), None)
 
 
 class Storage:
@@ -43,12 +52,14 @@ class Array:
     """`n` elements of a kernel type in memory. Make one with kc.array, kc.zeros, …"""
 
     __slots__ = (
-        "__weakref__", "_base", "_data", "_derived", "_grad", "_parent", "_sig", "_storage", "_words", "element",
-        "ndim", "requires_grad", "shape",
+        "__weakref__", "_address", "_base", "_data", "_derived", "_grad", "_parent", "_sig", "_storage", "_words",
+        "element", "ndim", "real", "requires_grad", "shape",
     )  # fmt: skip
     _data: Data
     element: t.Type
     shape: tuple[int, ...]
+    real: t.Scalar | None
+    """The precision of its reals, or None for integers and bools."""
 
     def __init__(self, data: Data, element: t.Type, *, requires_grad: bool = False, source: Data | None = None):
         self._parent: tuple[Array, Callable[[Data], Data]] | None = None
@@ -63,13 +74,12 @@ class Array:
     def _set(self, data: Data, element: t.Type) -> None:
         """Point at memory; everything that a launch needs is computed here, once."""
         self._data, self.element = data, element
-        shape, strides = data.shape, data.strides
-        ndim = self.ndim = len(shape) - len(t.element_dtype(element)[1])
-        self.shape = shape[:ndim]
-        address = data.ctypes.data
+        trailing, self.real = _facts(element)
+        ndim = self.ndim = data.ndim - trailing
+        shape = self.shape = data.shape[:ndim]
+        address = self._address = data.ctypes.data
         self._base = address if data.base is None else _base_of(data)
-        self._words = struct.pack(f"<{5 + 3 * ndim}q", address, 0, 0, 0, 0, *shape[:ndim], *strides[:ndim],
-                                  *([0] * ndim))  # fmt: skip
+        self._words = _PACKERS[ndim](address, 0, 0, 0, 0, *shape, *data.strides[:ndim], *_ZEROS[ndim])
         self._sign()
 
     def _sign(self) -> None:
@@ -82,11 +92,6 @@ class Array:
     def dtype(self) -> t.Type:
         """The element type."""
         return self.element
-
-    @property
-    def real(self) -> t.Scalar | None:
-        """The precision of its reals, or None for integers and bools."""
-        return next((s for s in t.leaves(self.element) if s.is_float), None)
 
     @property
     def size(self) -> int:
