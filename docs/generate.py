@@ -30,6 +30,7 @@ from kernelc.builtins.algebra import Sym
 from kernelc.builtins.signatures import candidates
 from kernelc.frontend import intrinsics
 from kernelc.frontend.fence import REFUSED
+from kernelc.ir import nodes
 
 ROOT = Path(__file__).resolve().parents[1]
 DOCS = ROOT / "docs"
@@ -205,28 +206,44 @@ except kc.UnknownName as error:
 ```text
 ```
 """
-_CHAPTERS = {
-    "1": "The program is refused when it is compiled", "2": "A launch does not fit its kernel",
-    "3": "A kernel failed while it ran", "4": "The reverse sweep cannot be right, so it does not run",
-    "5": "The machine",
-}  # fmt: skip
+
+
+def chapters() -> dict[str, str]:
+    """The hundreds of the codes and what they mean: the headings of errors.py."""
+    found = dict(re.findall(r"^# (\d)xx: (.+)\.$", inspect.getsource(errors), re.MULTILINE))
+    return dict(sorted({"6": "a test of a kernel failed", **found}.items()))
 
 
 def errors_page() -> str:
     text = [f"<!-- {HOW.format('kernelc/errors.py')} -->", _ERRORS]
-    kinds = sorted((e for e in vars(errors).values() if isinstance(e, type) and issubclass(e, kc.KernelError)),
-                   key=lambda e: e.code)  # fmt: skip
-    for digit, title in _CHAPTERS.items():
+    kinds = sorted(all_errors(), key=lambda e: e.code)
+    for digit, title in chapters().items():
         rows = [error_row(e) for e in kinds if e.code[2] == digit]
         text += [f"## {digit}xx: {title}\n", table("Code | Class | Meaning | What to do", rows), ""]
+    left = [e.__name__ for e in kinds if e.code[2] not in ("0", *chapters())]
+    assert not left, f"no chapter for {left}"
     return "\n".join(text)
+
+
+def all_errors() -> set[type[kc.KernelError]]:
+    """Every error class, those of the modules that are imported late included."""
+    for name in late_modules():
+        importlib.import_module(f"kernelc.{name}")
+    found, todo = set(), [kc.KernelError]
+    while todo:
+        kind = todo.pop()
+        found.add(kind)
+        todo += kind.__subclasses__()
+    return found
 
 
 def error_row(kind: type[kc.KernelError]) -> list[str]:
     meaning, _, remedy = inspect.cleandoc(kind.__doc__ or "").partition("\n\n")
     assert kind.__doc__ and "__doc__" in vars(kind), f"{kind.__name__} does not say what it means"
     remedy = sentence(kind.hint) if kind.hint else " ".join(remedy.split())
-    return [kind.code, code(kind.__name__), " ".join(meaning.split()), remedy]
+    home = kind.__module__.split(".")
+    name = kind.__name__ if home[1] == "errors" else f"{home[1]}.{kind.__name__}"
+    return [kind.code, code(name), " ".join(meaning.split()), remedy]
 
 
 def sentence(text: str) -> str:
@@ -254,8 +271,8 @@ def settings_table() -> str:
         default = type(config)()
     rows = []
     for name, doc in docs.items():
-        variable = re.search(r" \((KERNELC_\w+)\)", doc)
-        text = doc.replace(variable[0], "") if variable else doc
+        variable = re.search(r"\s+\((KERNELC_\w+)\)", doc)
+        text = " ".join((doc.replace(variable[0], "") if variable else doc).split())
         rows.append([code(name), code(repr(getattr(default, name))), code(variable[1]) if variable else "–", text])
     return table("Setting | Default | Environment | Meaning", rows)
 
@@ -265,8 +282,15 @@ def singular_table() -> str:
     return table("Function | Derivative there", ([call(r), at_singular_points(r)] for r in rows))
 
 
+def statements_table() -> str:
+    kinds = [c for c in vars(nodes).values() if isinstance(c, type) and issubclass(c, nodes.Stmt)][1:]
+    rows = [[code(c.__name__), " ".join(inspect.cleandoc(c.__doc__ or "").split("\n\n")[0].split())] for c in kinds]
+    return table("Statement | Meaning", rows)
+
+
 TABLES: dict[str, Callable[[], str]] = {
     "refused": refused_table, "intrinsics": intrinsics_table, "settings": settings_table, "singular": singular_table,
+    "statements": statements_table,
 }  # fmt: skip
 _REGION = re.compile(r"(<!-- generated: (\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
 
@@ -285,8 +309,7 @@ def stub() -> str:
     """What type checkers and editors read instead of kernelc/__init__.py, which fills in built-ins while it runs."""
     text = [f"# {HOW.format('kernelc/__init__.py and the table of built-ins')}"]
     text += ['"""Names that `import kernelc as kc` gives."""', "", "from typing import Any", ""]
-    late = [n for n in ("aot", "testing", "torch") if importlib.util.find_spec(f"kernelc.{n}")]
-    text += [f"from . import {n} as {n}" for n in late]
+    text += [f"from . import {n} as {n}" for n in late_modules()]
     rows = [n for n in kc.__all__ if isinstance(getattr(kc, n), Row)]
     rest = [n for n in kc.__all__ if n not in rows and n != "pi"]
     for home, module in _HOMES.items():
@@ -296,6 +319,11 @@ def stub() -> str:
     for name in rows:
         text += ["", *stub_of(getattr(kc, name))]
     return "\n".join(text) + "\n"
+
+
+def late_modules() -> list[str]:
+    """Modules that `kc.torch` and the like import when they are asked for."""
+    return [n for n in ("aot", "testing", "torch") if importlib.util.find_spec(f"kernelc.{n}")]
 
 
 def reading_order(name: str) -> tuple[bool, list[str | int]]:
@@ -351,12 +379,16 @@ def update(path: Path, *, run: bool) -> str | None:
     text = expected(path)
     if path.suffix != ".md" or not run or not pages.outputs(text):
         return text
-    path.write_text(text, encoding="utf-8")
-    result = pages.run(path)
-    if result.status:
-        print(f"{path.relative_to(ROOT)}: {result.errors}", file=sys.stderr)
-        return None
-    return pages.with_outputs(text, result.printed)
+    while True:
+        path.write_text(text, encoding="utf-8")
+        result = pages.run(path)
+        if result.status:
+            print(f"{path.relative_to(ROOT)}: {result.errors}", file=sys.stderr)
+            return None
+        before, text = text, pages.with_outputs(text, result.printed)
+        # What is printed may hold line numbers of the page: once more, if lines have moved.
+        if text.count("\n") == before.count("\n"):
+            return text
 
 
 def main(arguments: list[str]) -> int:

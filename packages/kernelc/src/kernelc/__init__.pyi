@@ -4,6 +4,7 @@
 from typing import Any
 
 from . import testing as testing
+from . import torch as torch
 from .config import config as config
 from .errors import AssertFailed as AssertFailed
 from .errors import CacheNotWritable as CacheNotWritable
@@ -41,14 +42,19 @@ from .errors import TypeChange as TypeChange
 from .errors import TypeMismatch as TypeMismatch
 from .errors import Uninitialised as Uninitialised
 from .errors import UnknownName as UnknownName
+from .errors import UnknownSetting as UnknownSetting
 from .errors import Unsupported as Unsupported
 from .errors import WrongArity as WrongArity
+from .errors import WrongChoice as WrongChoice
 from .errors import WrongDevice as WrongDevice
 from .errors import WrongDim as WrongDim
 from .errors import WrongDtype as WrongDtype
+from .errors import WrongIndex as WrongIndex
 from .errors import WrongIndexCount as WrongIndexCount
 from .errors import WrongRank as WrongRank
 from .errors import WrongShape as WrongShape
+from .errors import WrongType as WrongType
+from .errors import WrongUse as WrongUse
 from .errors import ZeroStep as ZeroStep
 from .frontend import func as func
 from .frontend.intrinsics import atomic_add as atomic_add
