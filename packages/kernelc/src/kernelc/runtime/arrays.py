@@ -29,6 +29,16 @@ def _facts(element: t.Type) -> tuple[int, t.Scalar | None]:
     return len(t.element_dtype(element)[1]), next((s for s in t.leaves(element) if s.is_float), None)
 
 
+def array_words(
+    address: int, shape: tuple[int, ...], strides: tuple[int, ...], grad: Array | None = None, final: int = 0
+) -> bytes:
+    """The words of an array in an argument block (codegen/layout.py)."""
+    ndim = len(shape)
+    if grad is None:
+        return _PACKERS[ndim](address, 0, final, 0, 0, *shape, *strides[:ndim], *_ZEROS[ndim])
+    return _PACKERS[ndim](address, grad._address, final, 0, 0, *shape, *strides[:ndim], *grad._data.strides[:ndim])
+
+
 class Storage:
     """A piece of memory: how often it was written, its gradient, and which arrays look at it."""
 
@@ -79,7 +89,7 @@ class Array:
         shape = self.shape = data.shape[:ndim]
         address = self._address = data.ctypes.data
         self._base = address if data.base is None else _base_of(data)
-        self._words = _PACKERS[ndim](address, 0, 0, 0, 0, *shape, *data.strides[:ndim], *_ZEROS[ndim])
+        self._words = array_words(address, shape, data.strides)
         self._sign()
 
     def _sign(self) -> None:

@@ -62,6 +62,7 @@ class Variant:
         self._tangents: dict[frozenset[int], ir.Kernel] = {}
         self._binaries: dict[Any, Binary] = {}
         self._refused: dict[ir.Kernel, str] = {}
+        self._reads: dict[frozenset[int], tuple[frozenset[int], frozenset[int], frozenset[int]]] = {}
         self._widths: dict[tuple[str, frozenset[int], int], int] = {}
         walk = list(self.kernel.body.walk())
         self.written = sorted({s.array.position for s in walk if isinstance(s, (ir.Store, ir.Atomic))})
@@ -71,8 +72,8 @@ class Variant:
 
     def changed(self) -> bool:
         """Whether a name that the kernel captured means something else by now."""
-        # Looked at in every launch: most names mean the very same object.
-        for get, name, value, capture in self._watched:
+        # Looked at in every launch: a loop, and most names mean the very same object.
+        for get, name, value, capture in self._watched:  # noqa: SIM110
             if get(name) is not value and capture.changed():
                 return True
         return False
@@ -84,6 +85,15 @@ class Variant:
             primal = split_loops(self.kernel) if self.options.loop_tape == "sqrt" else self.kernel
             self._adjoints[key] = adjoint(primal, key, singular=self.singular)
         return self._adjoints[key]
+
+    def adjoint_reads(self, seeds: frozenset[int]) -> tuple[frozenset[int], frozenset[int], frozenset[int]]:
+        """The arrays that carry a gradient through an adjoint; those whose values it reads; whose final values."""
+        if seeds not in self._reads:
+            made = self.adjoint(seeds)
+            loads = [s.array for s in made.kernel.body.walk() if isinstance(s, ir.Load)]
+            value, final = (frozenset(a.position for a in loads if a.role == role) for role in ("value", "final"))
+            self._reads[seeds] = frozenset(made.activity.arrays), value, final
+        return self._reads[seeds]
 
     def tangent(self, seeds: Iterable[int]) -> ir.Kernel:
         """The kernel that computes values and directional derivatives."""

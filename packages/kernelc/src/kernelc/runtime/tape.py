@@ -13,10 +13,10 @@ from typing import Any
 
 import numpy as np
 
-from .. import _native, ir
+from .. import _native
 from ..errors import CutGradient, NonScalarLoss, NotRecorded, Overwritten, TapeError, WrongShape
 from . import launches, recording
-from .arrays import Array, Storage, _plain
+from .arrays import Array, Storage, _plain, array_words, as_view
 from .kernels import Plan
 from .ledger import Ledger
 
@@ -108,20 +108,16 @@ class Tape:
     def _plan_adjoint(self, entry: Entry, seeds: frozenset[int]) -> None:
         """Find out what the adjoint will read, and which arrays carry a gradient from here on."""
         assert entry.plan is not None
-        variant, args = entry.plan.variant, entry.args
-        adjoint = variant.adjoint(seeds)
-        entry.seeds, entry.active = seeds, frozenset(adjoint.activity.arrays)
-        self._activate([args[i] for i in entry.active])
-        for stmt in adjoint.kernel.body.walk():
-            if isinstance(stmt, ir.Load) and stmt.array.role in ("value", "final"):
-                i = stmt.array.position
-                storage = args[i]._storage
-                if stmt.array.role == "value":
-                    entry.needs[i] = (storage, storage.version)
-                else:
-                    entry.finals[i] = (storage, -1)
-        for need in entry.needs.values():
+        args = entry.args
+        active, values, finals = entry.plan.variant.adjoint_reads(seeds)
+        entry.seeds, entry.active = seeds, active
+        self._activate([args[i] for i in active])
+        for i in values:
+            storage = args[i]._storage
+            need = entry.needs[i] = (storage, storage.version)
             self._needed.setdefault(need, entry)
+        for i in finals:
+            entry.finals[i] = (args[i]._storage, -1)
 
     def _activate(self, carriers: Sequence[Array]) -> None:
         """These arrays carry a gradient on this tape."""
@@ -414,60 +410,47 @@ class Tape:
     def _content(self, need: Need, a: Array) -> np.ndarray[Any, Any]:
         """The memory that holds what an argument held at a version, seen as the argument sees it."""
         copy = self._copies.get(need)
-        return a._data if copy is None else _as_view(a, copy)
+        return a._data if copy is None else as_view(a, copy)
 
     def _reverse_launch(self, program: Any, codes: dict[int, Any], entry: Entry) -> None:
         plan = entry.plan
         assert plan is not None and entry.seeds is not None
         total, head = launches.grid(entry.dim, plan.kernel)
-        (binary,) = plan.variant.binaries([("adjoint", entry.seeds)], self._dense(entry), total)
-        block = bytearray(launches.block_of(plan, entry.args, head))
         if entry.record is not None:
-            struct.pack_into("<q", block, 32, entry.record.pointer)
-        for i in plan.arrays:
-            self._point(block, plan, entry, i, program)
+            head = head[:32] + struct.pack("<q", entry.record.pointer)
+        words, dense = [head], set()
+        for i, (pack, a) in enumerate(zip(plan.packers, entry.args, strict=True)):
+            if pack is not None:
+                words.append(pack(a))
+            elif self._point(words, entry, i, program):
+                dense.add(i)
+        (binary,) = plan.variant.binaries([("adjoint", entry.seeds)], frozenset(dense), total)
         grads = [entry.args[i]._storage for i in entry.active]
         # Two arguments that are parts of one array have one gradient: threads must not add to it at the same time.
         parallel = binary.parallel and len(set(grads)) == len(grads)
-        step = program.add_launch(binary.entry, bytes(block), total, parallel)
+        step = program.add_launch(binary.entry, b"".join(words), total, parallel)
         codes[step] = binary.code
         program.keep((entry, binary))
 
-    def _dense(self, entry: Entry) -> frozenset[int]:
-        """Arguments whose content and gradient both lie densely."""
-        assert entry.plan is not None
-        dense = set()
-        for i in entry.plan.arrays:
-            a = entry.args[i]
-            content = self._content(entry.needs[i], a) if i in entry.needs else a._data
-            grad = a.grad if i in entry.active else None
-            if content.flags.c_contiguous and (grad is None or grad._data.flags.c_contiguous):
-                dense.add(i)
-        return frozenset(dense)
-
-    def _point(self, block: bytearray, plan: Plan, entry: Entry, i: int, program: Any) -> None:
-        """Write the pointers and strides of argument `i` for the adjoint kernel."""
-        slot, a = plan.variant.layout.slots[i], entry.args[i]
-
-        def word(at: int, value: int) -> None:
-            struct.pack_into("<q", block, 8 * at, value)
-
-        content = self._content(entry.needs[i], a) if i in entry.needs else a._data
-        word(slot.role("value"), content.ctypes.data)
-        for axis in range(a.ndim):
-            word(slot.stride(axis), content.strides[axis])
-        if i in entry.active and a.grad is not None:
-            grad = a.grad._data
-            word(slot.role("grad"), grad.ctypes.data)
-            for axis in range(a.ndim):
-                word(slot.grad_stride(axis), grad.strides[axis])
-            program.keep(a.grad)
+    def _point(self, words: list[bytes], entry: Entry, i: int, program: Any) -> bool:
+        """Add the words of argument `i` for the adjoint kernel; whether its content and gradient both lie densely."""
+        a = entry.args[i]
+        copy = self._copies.get(entry.needs[i]) if i in entry.needs else None
+        content, address = a._data, a._address
+        if copy is not None:
+            content = as_view(a, copy)
+            address = content.ctypes.data
+        grad = a.grad if i in entry.active else None
+        final = 0
         if i in entry.finals:
-            final = self._content(entry.finals[i], a)
-            if not final.flags.c_contiguous:
+            found = self._content(entry.finals[i], a)
+            if not found.flags.c_contiguous:
                 raise TapeError("an array of atomic minima or maxima must be contiguous")
-            word(slot.role("final"), final.ctypes.data)
-        program.keep(content)
+            final = found.ctypes.data
+            program.keep(found)
+        words.append(array_words(address, a.shape, content.strides, grad, final))
+        program.keep((content, grad))
+        return content.flags.c_contiguous and (grad is None or grad._data.flags.c_contiguous)
 
     def _reverse_in_python(self, entry: Entry) -> None:
         assert entry.plan is not None and entry.seeds is not None
@@ -485,9 +468,9 @@ class Tape:
     # -- housekeeping
     def zero(self) -> None:
         """Clear the gradients of every array on the tape."""
-        for root in self._active.values():
-            if root._grad is not None:
-                root._grad._data[...] = 0
+        for storage in self._active:
+            if storage.grad is not None:
+                storage.grad[...] = 0
 
     def memory(self) -> int:
         """Bytes that the tape keeps for the reverse sweep: copies of overwritten arrays."""
@@ -511,11 +494,3 @@ def _add_structs(into: np.ndarray[Any, Any], what: np.ndarray[Any, Any]) -> None
             _add_structs(into[name], what[name])
         elif into[name].dtype.kind == "f":
             into[name] += what[name]
-
-
-def _as_view(a: Array, data: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """`data` is a copy of the root's memory: the part of it that the view `a` shows."""
-    if a._parent is None:
-        return data
-    parent, view = a._parent
-    return view(_as_view(parent, data))
