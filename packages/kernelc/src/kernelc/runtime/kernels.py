@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, update_wrapper
@@ -11,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from .. import types as t
-from ..codegen import pack_scalar
+from ..codegen import pack_scalar, packer
 from ..config import config
 from ..errors import (
     MixedLaunch,
@@ -22,7 +21,7 @@ from ..errors import (
     WrongRank,
 )
 from ..frontend import Source, signature
-from .arrays import Array
+from .arrays import Array, _dense, _is_tensor, numpy_of
 from .compile import Options, Variant
 from .creation import array
 
@@ -34,19 +33,25 @@ class Plan:
     kernel: Kernel
     variant: Variant
     contiguous: frozenset[int]
-    generation: int
     arrays: tuple[int, ...]
     packers: tuple[Callable[[Any], bytes] | None, ...]
+    """By argument: what turns a number into words; None for arrays."""
+    generation: int = field(default_factory=lambda: config._generation)
+    plain: bool = field(default_factory=lambda: config.device == "cpu" and not config.debug)
+    """Launches that do not name a device run on the CPU, without checks inside the kernel."""
     width: int = 0
     """Launches of at least this many threads run in lanes."""
     binaries: list[Any] = field(default_factory=lambda: [None, None])
     """The forward kernel for small launches and for those that fill lanes."""
 
+    def __post_init__(self) -> None:
+        self.numbers = len(self.arrays) < len(self.packers)
+        self.dims = self.variant.kernel.dims
+        self.written = self.variant.written
+
     def stale(self) -> bool:
         """Whether a setting, or a name that the kernel captured, has changed."""
-        if self.generation != config._generation:
-            return True
-        return any(c.changed() for c in self.variant.lowered.captures)
+        return self.generation != config._generation or self.variant.changed()
 
 
 class Kernel:
@@ -70,6 +75,21 @@ class Kernel:
         """The declared parameters with their types."""
         return signature(self.source)
 
+    @cached_property
+    def values(self) -> frozenset[str]:
+        """The parameters that are numbers, vectors, structs: not arrays."""
+        return frozenset(name for name, kind in self.params.items() if not isinstance(kind, t.ArrayType))
+
+    @cached_property
+    def reals(self) -> list[tuple[int, str, bool]]:
+        """The parameters with reals: position, name, and whether these are "the reals of this launch"."""
+        found = []
+        for i, (name, declared) in enumerate(self.params.items()):
+            kinds = t.leaves(declared.element if isinstance(declared, t.ArrayType) else declared)
+            if any(s.is_float for s in kinds):
+                found.append((i, name, any(s is t.REAL for s in kinds)))
+        return found
+
     def __repr__(self) -> str:
         return f"<kc.kernel {self.name}>"
 
@@ -81,21 +101,21 @@ class Kernel:
         """The kernel lowered for one precision; lowered anew when a captured name has changed."""
         key = (real, tuple(boxed), config.singular)
         found = self._variants.get(key)
-        if found is None or any(c.changed() for c in found.lowered.captures):
+        if found is None or found.changed():
             found = self._variants[key] = Variant(self.source, real, boxed, self.options)
         return found
 
     # -- plans
     def plan(self, args: list[Any]) -> tuple[Plan, list[Any]]:
         """The plan for these arguments, and the arguments as arrays and numbers that fit it."""
-        names = list(self.params)
+        names = self.params
         if len(args) != len(names):
             raise WrongArity(f"{self.name} takes {len(names)} arguments ({', '.join(names)}), but got {len(args)}")
         real = self.precision(args)
-        boxed = [n for n, k, a in zip(names, self.params.values(), args, strict=True)
-                 if not isinstance(k, t.ArrayType) and isinstance(a, Array)]  # fmt: skip
+        boxed = [n for n, a in zip(names, args, strict=True) if a.__class__ is Array and n in self.values]
         variant = self.variant(real, boxed)
-        fitted = [self.fit(i, args[i], real, variant) for i in range(len(args))]
+        kinds = [t.resolve(kind, real) for kind in names.values()]
+        fitted = [self.fit(i, *known, real, variant) for i, known in enumerate(zip(names, kinds, args, strict=True))]
         key = signature_of(fitted)
         plan = self._plans.get(key)
         if plan is None or plan.variant is not variant or plan.stale():
@@ -106,14 +126,11 @@ class Kernel:
         """The real type of a launch: that of its arrays; float32 where there is none."""
         decided: tuple[str, t.Scalar] | None = None
         pinned: set[t.Scalar] = set()
-        for (name, declared), arg in zip(self.params.items(), args, strict=True):
-            kind = declared.element if isinstance(declared, t.ArrayType) else declared
-            if not isinstance(kind, t.Type) or not any(s.is_float for s in t.leaves(kind)):
-                continue
-            found = _real_of(arg)
+        for i, name, polymorphic in self.reals:
+            found = _real_of(args[i])
             if found is None:
                 continue
-            if any(s is t.REAL for s in t.leaves(kind)):
+            if polymorphic:
                 if decided is not None and decided[1] is not found:
                     raise MixedLaunch(f"{self.name}: {decided[0]!r} is {decided[1]}, but {name!r} is {found}")
                 decided = decided or (name, found)
@@ -123,16 +140,14 @@ class Kernel:
             return decided[1]
         return pinned.pop() if len(pinned) == 1 else t.FLOAT32
 
-    def fit(self, i: int, arg: Any, real: t.Scalar, variant: Variant) -> Any:
+    def fit(self, i: int, name: str, kind: t.Type, arg: Any, real: t.Scalar, variant: Variant) -> Any:
         """Argument `i` as the kernel wants it, or an error that names it."""
-        name = list(self.params)[i]
-        kind = t.resolve(self.params[name], real)
         if not isinstance(kind, t.ArrayType):
             if isinstance(arg, Array):
                 return self.fit_array(name, arg, t.ArrayType(kind, 1), real)
             return self.fit_value(name, arg, kind)
-        if not isinstance(arg, Array):
-            arg = self.wrap(name, arg, kind, i in variant.written)
+        if arg.__class__ is not Array:
+            arg = _shared(arg, kind) or self.wrap(name, arg, kind, i in variant.written)
         found = self.fit_array(name, arg, kind, real)
         if i in variant.written and not found._data.flags.writeable and not found.own():
             raise ReadOnly(f"{self.name}: argument {name!r} is written, but its memory is read-only")
@@ -150,14 +165,13 @@ class Kernel:
             # NumPy's default integers: a copy serves where it is only read and fits.
             if made.size == 0 or (made._data.min() >= -(2**31) and made._data.max() < 2**31):
                 return array(made._data.astype(np.int32))
-        dtype, trailing = t.element_dtype(kind.element)
+        _, trailing = t.element_dtype(kind.element)
         shares = made.as_element(kind.element) is not None
         if trailing and not shares and made._data.shape[made._data.ndim - len(trailing) :] == trailing:
             if written:
                 raise ReadOnly(f"{self.name}: argument {name!r} is written, but its components do not lie side by side",
                                advice="pass a contiguous array")  # fmt: skip
             return array(np.array(made._data, order="C"))
-        del dtype
         return made
 
     def fit_array(self, name: str, arg: Array, kind: t.ArrayType, real: t.Scalar) -> Array:
@@ -204,10 +218,21 @@ class Kernel:
         arrays = tuple(i for i, a in enumerate(args) if isinstance(a, Array))
         contiguous = frozenset(i for i in arrays if args[i]._data.flags.c_contiguous)
         packers = tuple(
-            None if i in arrays else _packer(t.resolve(k, variant.real))
-            for i, k in enumerate(self.params.values())
+            None if i in arrays else self.packer(name, t.resolve(kind, variant.real))
+            for i, (name, kind) in enumerate(self.params.items())
         )  # fmt: skip
-        return Plan(self, variant, contiguous, config._generation, arrays, packers)
+        return Plan(self, variant, contiguous, arrays, packers)
+
+    def packer(self, name: str, kind: t.Type) -> Callable[[Any], bytes]:
+        """A function from a value to its words; it raises where the value does not fit: plans only know its class."""
+        if isinstance(kind, t.Scalar):
+            return packer(kind)
+
+        def pack(value: Any) -> bytes:
+            self.fit_value(name, value, kind)
+            return b"".join(pack_scalar(s, v) for s, v in zip(t.leaves(kind), _flat(value, kind), strict=True))
+
+        return pack
 
 
 def signature_of(args: Sequence[Any]) -> tuple[Any, ...]:
@@ -215,15 +240,19 @@ def signature_of(args: Sequence[Any]) -> tuple[Any, ...]:
     return tuple([a._sig if a.__class__ is Array else a.__class__ for a in args])
 
 
-def _packer(kind: t.Type) -> Callable[[Any], bytes]:
-    """A function from a Python value to its words."""
-    if isinstance(kind, t.Scalar):
-        if kind is t.FLOAT64:
-            return struct.Struct("<d").pack
-        if kind is t.FLOAT32:
-            return struct.Struct("<f4x").pack
-        return lambda value: struct.pack("<q", int(value))
-    return lambda value: b"".join(pack_scalar(s, v) for s, v in zip(t.leaves(kind), _flat(value, kind), strict=True))
+def _shared(data: Any, kind: t.ArrayType) -> Array | None:
+    """An array of the memory of a NumPy array or a tensor that is just as the kernel wants it; None if it is not."""
+    if data.__class__ is not np.ndarray:
+        if not _is_tensor(data):
+            return None
+        data = numpy_of(data)
+    base, trailing = t.element_dtype(kind.element)
+    n, flags = len(trailing), data.flags
+    if data.dtype != base or data.ndim != kind.ndim + n or not flags.writeable or not flags.aligned:
+        return None
+    if n and (data.shape[kind.ndim :] != trailing or not _dense(data, n)):
+        return None
+    return Array(data, kind.element)
 
 
 def _flat(value: Any, kind: t.Type) -> list[Any]:
@@ -234,6 +263,9 @@ def _flat(value: Any, kind: t.Type) -> list[Any]:
     return [x.item() for x in np.asarray(value).reshape(-1)]
 
 
+_reals: dict[Any, t.Scalar | None] = {}
+
+
 def _real_of(arg: Any) -> t.Scalar | None:
     """The precision that an argument asks for; None if it does not care."""
     if isinstance(arg, Array):
@@ -241,8 +273,10 @@ def _real_of(arg: Any) -> t.Scalar | None:
     dtype = getattr(arg, "dtype", None)
     if dtype is None or not getattr(arg, "shape", ()):
         return None
-    name = str(dtype).removeprefix("torch.")
-    return {"float32": t.FLOAT32, "float64": t.FLOAT64}.get(name)
+    if dtype not in _reals:
+        name = str(dtype).removeprefix("torch.")
+        _reals[dtype] = {"float32": t.FLOAT32, "float64": t.FLOAT64}.get(name)
+    return _reals[dtype]
 
 
 def _plain_name(kind: t.Type) -> str:

@@ -19,33 +19,39 @@ from .interpreter import Memory, interpret
 from .kernels import Kernel, Plan, _flat, check_device
 from .recording import current, open_tapes
 
-_dims: dict[Any, tuple[int, bytes]] = {}
+_dims: dict[int, tuple[int, bytes]] = {}
 _settings: list[Any] = [None, None]
 
 
 def launch(
-    kernel: Kernel, dim: int | Sequence[int], inputs: Sequence[Any] = (), outputs: Sequence[Any] = (), device: str | None = None
-) -> None:
+    kernel: Kernel, dim: int | Sequence[int], inputs: Sequence[Any] = (), outputs: Sequence[Any] = (),
+    device: str | None = None,
+) -> None:  # fmt: skip
     """Run a kernel over a grid of `dim` threads. `inputs` and `outputs` are one list to the kernel."""
-    args = [*inputs, *outputs]
+    args, block = [*inputs, *outputs], None
     try:
-        plan: Plan | None = kernel._plans.get(tuple([a._sig if a.__class__ is Array else a.__class__ for a in args]))
-        total, head = _dims[dim]  # type: ignore[index]
-    except (AttributeError, KeyError, TypeError):
-        plan, (total, head) = None, grid(dim, kernel)
-    if plan is None or plan.stale() or not _fits_again(plan, args):
-        plan, args = kernel.plan(args)
-        check_dims(plan, dim)
-    elif device is None and not open_tapes and config.device == "cpu" and not config.debug:
+        plan: Plan = kernel._plans[tuple([a._sig if a.__class__ is Array else a.__class__ for a in args])]
+        total, head = _dims[dim] if dim.__class__ is int else grid(dim, kernel)
         binary = plan.binaries[total >= plan.width]
-        if binary is not None:
-            check_overlap(plan, args)
-            failure = _native.launch(binary.entry, block_of(plan, args, head), total, binary.parallel)
-            for i in plan.variant.written:
-                args[i]._storage.version += 1
-            if failure is not None or binary.prints:
-                report(binary.code, failure, kernel.name)
-            return
+        if binary is not None and plan.plain and device is None and not open_tapes and not plan.stale():
+            if plan.dims == 0 or plan.dims == (1 if dim.__class__ is int else len(_shape(dim))):
+                check_overlap(plan, args)
+                block = block_of(plan, args, head)
+    except (AttributeError, KeyError, TypeError, struct.error):
+        pass  # of a new kind, or something does not fit: then the checks say what
+    if block is None:
+        return check_and_launch(kernel, dim, args, device)
+    failure = _native.launch(binary.entry, block, total, binary.parallel)
+    for i in plan.written:
+        args[i]._storage.version += 1
+    if failure is not None or binary.prints:
+        report(binary.code, failure, kernel.name)
+
+
+def check_and_launch(kernel: Kernel, dim: int | Sequence[int], args: list[Any], device: str | None) -> None:
+    """A launch of a kind that was not seen before, or that is recorded, or that runs elsewhere."""
+    grid(dim, kernel)
+    plan, args = kernel.plan(args)
     check_dims(plan, dim)
     check_overlap(plan, args)
     where = check_device(device)
@@ -54,11 +60,6 @@ def launch(
         tape._launch(plan, args, _shape(dim), where)
     else:
         run(plan, args, _shape(dim), where)
-
-
-def _fits_again(plan: Plan, args: list[Any]) -> bool:
-    """Numbers are checked at each launch: their kind is not all that matters."""
-    return not any(p is not None and a.__class__ not in (float, int, bool) for p, a in zip(plan.packers, args, strict=True))
 
 
 def grid(dim: Any, kernel: Kernel) -> tuple[int, bytes]:
@@ -70,7 +71,7 @@ def grid(dim: Any, kernel: Kernel) -> tuple[int, bytes]:
     head = struct.pack("<5q", *sizes, *([1] * (4 - len(sizes))), 0)
     if len(_dims) > 4096:
         _dims.clear()
-    if isinstance(dim, (int, tuple)):
+    if dim.__class__ is int:  # 1.0 and True would be found under 1
         _dims[dim] = (total, head)
     return total, head
 
@@ -91,7 +92,7 @@ def check_dims(plan: Plan, dim: Any) -> None:
 
 def check_overlap(plan: Plan, args: Sequence[Any]) -> None:
     """What a launch writes must not be another argument as well: which of the two a kernel means would be unclear."""
-    bases = {args[i]._base for i in plan.arrays}
+    bases = {args[i]._base for i in plan.arrays} if plan.numbers else {a._base for a in args}
     if len(bases) == len(plan.arrays) and 0 not in bases:
         return
     names = list(plan.kernel.params)
@@ -104,6 +105,8 @@ def check_overlap(plan: Plan, args: Sequence[Any]) -> None:
 
 def block_of(plan: Plan, args: Sequence[Any], head: bytes) -> bytes:
     """The argument block of a launch (codegen/layout.py)."""
+    if not plan.numbers:
+        return b"".join([head, *[a._words for a in args]])
     return b"".join([head, *[a._words if p is None else p(a) for p, a in zip(plan.packers, args, strict=True)]])
 
 
