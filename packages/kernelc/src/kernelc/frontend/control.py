@@ -153,9 +153,11 @@ class Control(Statements):
         a, b = left.get(name, missing), right.get(name, missing)
         if a is b:
             return a
-        if name == "$retval":
-            a = self.zero(_type(b)) if a is None else a
-            b = self.zero(_type(a)) if b is None else b
+        # A side that has left does not reach what follows: what it lacks does not matter.
+        if (a is None or isinstance(a, Maybe)) and flatten(b) is not None and (name == "$retval" or _has_left(left)):
+            a = self.zero(_type(b))
+        if (b is None or isinstance(b, Maybe)) and flatten(a) is not None and (name == "$retval" or _has_left(right)):
+            b = self.zero(_type(a))
         if a is None or b is None:
             return Maybe("on one branch", statement.span)
         if isinstance(a, Maybe) or isinstance(b, Maybe):
@@ -453,6 +455,11 @@ def _labels(name: str, value: Any) -> list[str]:
     kind = type_of(value)
     assert kind is not None
     return [label for label, _ in t.leaf_items(kind, name.lstrip("$"))]
+
+
+def _has_left(env: dict[str, Any]) -> bool:
+    """Whether a branch ends in `break`, `continue` or `return` on all of its paths."""
+    return any(env.get(flag) is TRUE for flag in _FLAGS)
 
 
 def _canonical(value: Value) -> Value:
