@@ -301,21 +301,25 @@ def with_tables(text: str) -> str:
 
 
 # --------------------------------------------------------------------------------------------------------- type stub
-_HOMES = {".config": sys.modules["kernelc.config"], ".errors": errors, ".frontend": frontend,
-          ".frontend.intrinsics": intrinsics, ".runtime": runtime, ".types": types}  # fmt: skip
+_HOMES = {
+    ".errors": errors, ".config": sys.modules["kernelc.config"], ".frontend": frontend,
+    ".frontend.intrinsics": intrinsics, ".runtime": runtime, ".types": types,
+}  # fmt: skip
 
 
 def stub() -> str:
     """What type checkers and editors read instead of kernelc/__init__.py, which fills in built-ins while it runs."""
     text = [f"# {HOW.format('kernelc/__init__.py and the table of built-ins')}"]
-    text += ['"""Names that `import kernelc as kc` gives."""', "", "from typing import Any", ""]
-    text += [f"from . import {n} as {n}" for n in late_modules()]
+    text += ['"""Names that `import kernelc as kc` gives."""', ""]
+    text += ["from types import ModuleType", "from typing import Any", ""]
+    text += [f"from . import {n} as {n}" for n in late_modules() if n != "torch"]
     rows = [n for n in kc.__all__ if isinstance(getattr(kc, n), Row)]
     rest = [n for n in kc.__all__ if n not in rows and n != "pi"]
-    for home, module in _HOMES.items():
+    for home, module in sorted(_HOMES.items()):
         mine = [n for n in rest if getattr(module, n, None) is getattr(kc, n) and home_of(n) == home]
         text += [f"from {home} import {n} as {n}" for n in sorted(mine, key=reading_order)]
-    text += ["", "pi: float"]
+    # Not imported: checkers would read all of torch for it. `import kernelc.torch` gives its types.
+    text += ["", "torch: ModuleType", "pi: float"]
     for name in rows:
         text += ["", *stub_of(getattr(kc, name))]
     return "\n".join(text) + "\n"

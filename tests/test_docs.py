@@ -96,7 +96,7 @@ x = kc.zeros(3, dtype=kc.float3, requires_grad=True)
 with kc.Tape() as tape:
     pass
 kc.config.debug = True
-print(kc.sin(0.5), kc.pi, kc.config.threads)
+print(kc.sin(0.5), kc.pi, kc.config.threads, kc.testing.gradcheck, kc.torch.op)
 try:
     tape.backward(x)
 except kc.NonScalarLoss as error:
