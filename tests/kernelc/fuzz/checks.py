@@ -1,0 +1,239 @@
+"""What must hold for every random program, and how it is found out.
+
+Forward: CPython, the interpreter and the compiled kernel agree. Backward: the adjoint equals central differences of
+what CPython computes, the loop tapes agree, forward mode is its transpose, and compiled it is the same again.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+from concurrent.futures import ThreadPoolExecutor
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+from fuzz.plain import Plain
+from fuzz.programs import Program
+
+import kernelc as kc
+from kernelc.runtime.compile import Options, prebuild
+from kernelc.runtime.kernels import Kernel
+
+THREADS = 3
+SHAPES = {"x": (5,), "v": (4, 3), "idx": (6,), "n": None, "s": (3, 4), "t": (3, 2, 3), "sums": (3,), "lows": (2,),
+          "highs": (2,), "tally": (2,), "out": (3, 3)}  # fmt: skip
+RANKS = {"x": 1, "v": 1, "idx": 1, "n": 0, "s": 2, "t": 2, "sums": 1, "lows": 1, "highs": 1, "tally": 1, "out": 2}
+TYPES = {"v": kc.float3, "t": kc.float3, "idx": int, "tally": int}
+REALS = ["x", "v", "s", "t", "sums", "lows", "highs", "out"]
+RESULTS = REALS[2:]
+STEPS = (1e-5, 1e-6)
+
+
+class Wrong(AssertionError):
+    """A law is broken."""
+
+
+class Unclear(Exception):
+    """Differences say nothing here: a branch changes sides within the step."""
+
+
+class Case:
+    """A program with its inputs, its weights, and everything that was computed for it."""
+
+    def __init__(self, program: Program, folder: Path):
+        self.program = program
+        random = np.random.default_rng(program.seed)
+        self.inputs = {name: random.uniform(-1, 1, shape) for name, shape in SHAPES.items() if name in REALS}
+        self.inputs["idx"] = random.integers(0, 6, 6).astype(np.int32)
+        self.inputs["tally"] = np.array([0, 3], np.int32)
+        self.inputs["n"] = 5
+        # Minima start above and maxima below what the threads bring, mostly.
+        self.inputs["lows"] += [0.5, 0]
+        self.inputs["highs"] -= [0.5, 0]
+        self.weights = {name: random.uniform(0.5, 1.5, SHAPES[name]) for name in RESULTS}
+        self.direction = {name: random.uniform(-1, 1, SHAPES[name]) for name in REALS}
+        self.module = self.load(folder)
+
+    def load(self, folder: Path):
+        """Kernels need source files."""
+        name = f"fuzz_{hashlib.sha256(self.program.source.encode()).hexdigest()[:16]}"
+        path = folder / f"{name}.py"
+        path.write_text(self.program.source)
+        spec = importlib.util.spec_from_file_location(name, path)
+        module = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
+        return module
+
+    @property
+    def kernel(self) -> Kernel:
+        return self.module.program
+
+    @cached_property
+    def with_roots(self) -> Kernel:
+        """The same kernel with the other loop tape."""
+        return Kernel(self.kernel.source.function, Options("sqrt"))
+
+    # -- forward
+    @cached_property
+    def plain(self) -> Plain:
+        return Plain(self.program.source)
+
+    def python(self, step: float = 0.0) -> dict[str, np.ndarray]:
+        """What CPython computes, from the inputs moved by a step in the direction."""
+        arrays = {}
+        for name, value in self.inputs.items():
+            moved = value + step * self.direction[name] if step and name in REALS else value
+            arrays[name] = moved.copy() if isinstance(moved, np.ndarray) else moved
+        self.plain(THREADS, [arrays[name] for name in SHAPES], [RANKS[name] for name in SHAPES])
+        return arrays
+
+    def loss(self, arrays: dict[str, np.ndarray]) -> float:
+        return sum(float((self.weights[name] * arrays[name]).sum()) for name in RESULTS)
+
+    def arrays(self, requires_grad: bool = True) -> list:
+        return [
+            kc.array(self.inputs[n].copy(), dtype=TYPES.get(n, float), requires_grad=requires_grad and n in REALS)
+            if RANKS[n] else self.inputs[n] for n in SHAPES
+        ]  # fmt: skip
+
+    def forward(self, device: str) -> dict[str, np.ndarray]:
+        """What a device computes."""
+        args = self.arrays(requires_grad=False)
+        kc.launch(self.kernel, THREADS, args, device=device)
+        return {n: a.numpy() for n, a in zip(SHAPES, args) if n in RESULTS or n == "tally"}
+
+    # -- backward
+    def backward(self, device: str, kernel: Kernel | None = None) -> dict[str, np.ndarray]:
+        """The gradients of the loss by every real array, on a device."""
+        args = self.arrays()
+        named = dict(zip(SHAPES, args))
+        try:
+            with kc.Tape() as tape:
+                kc.launch(kernel or self.kernel, THREADS, args, device=device)
+        except kc.NotDifferentiable:
+            if self.program.uses(r"grad\("):
+                raise Unclear from None  # kc.grad of a loop is not differentiated again, and says so
+            raise
+        touched = {n: named[n] for n in RESULTS if tape._carries(named[n]) and named[n]._storage in tape._versions}
+        tape.backward(grads={a: self.weights[n] for n, a in touched.items()})
+        return {n: named[n].grad.numpy() for n in REALS}
+
+    @cached_property
+    def gradients(self) -> dict[str, np.ndarray]:
+        return self.backward("python")
+
+    def slope(self) -> float:
+        """The derivative of the loss along the direction, by the adjoint."""
+        return sum(float((self.gradients[n] * self.direction[n]).sum()) for n in REALS)
+
+    def jobs(self):
+        """What `prebuild` needs to compile the forward and the adjoint kernel."""
+        plan, args = self.kernel.plan(self.arrays())
+        seeds = frozenset(i for i, n in enumerate(SHAPES) if n in REALS)
+        made = [(plan.variant, "forward", frozenset(), plan.contiguous)]
+        try:
+            plan.variant.adjoint(seeds)
+            made.append((plan.variant, "adjoint", seeds, plan.contiguous))
+        except kc.KernelError:
+            pass
+        return made
+
+
+def compile_together(cases: list[Case], modules: int = 2) -> None:
+    """Machine code for many programs at once: two modules, one for each core."""
+    jobs = [case.jobs() for case in cases]
+    parts = [[job for made in jobs[k::modules] for job in made] for k in range(modules)]
+    with ThreadPoolExecutor(modules) as pool:
+        list(pool.map(prebuild, [p for p in parts if p]))
+
+
+# -- laws
+def check_meaning(case: Case) -> None:
+    """The interpreter computes what CPython computes."""
+    _same(case, "the interpreter differs from Python", case.forward("python"), case.python(), 1e-9)
+
+
+def check_adjoint(case: Case) -> None:
+    """The adjoint, interpreted, equals central differences along a random direction."""
+    adjoint, (slope, doubt) = case.slope(), _differences(case)
+    size = max(1.0, abs(adjoint), *(float(np.abs(g).max()) for g in case.gradients.values()))
+    if not abs(adjoint - slope) <= 1e-6 * size + 10 * doubt:
+        raise Wrong(f"the adjoint {adjoint:.12g} differs from central differences {slope:.12g}\n{_entries(case)}")
+
+
+def check_loop_tapes(case: Case) -> None:
+    """`loop_tape="sqrt"` gives the same gradient."""
+    want, got = case.gradients, case.backward("python", case.with_roots)
+    _same(case, "the gradients of the two loop tapes differ", got, want, 1e-10)
+
+
+def check_transpose(case: Case) -> None:
+    """⟨Jv, w⟩ = ⟨v, Jᵀw⟩, both interpreted."""
+    reverse = case.slope()
+    args = case.arrays(requires_grad=False)
+    named = dict(zip(SHAPES, args))
+    dots = kc.jvp(case.kernel, THREADS, args, tangents={named[n]: case.direction[n] for n in REALS}, device="python")
+    forward = 0.0
+    for n in RESULTS:
+        dot = dots[named[n]].numpy() if named[n] in dots else case.direction[n]
+        forward += float((case.weights[n] * dot).sum())
+    if not abs(forward - reverse) <= 1e-9 * max(1.0, abs(forward), abs(reverse)):
+        raise Wrong(f"forward and reverse mode are not transposed: ⟨Jv, w⟩ {forward:.12g}, ⟨v, Jᵀw⟩ {reverse:.12g}")
+
+
+def check_compiled(case: Case) -> None:
+    """Compiled, values and gradients are those of the interpreter."""
+    _same(case, "the compiled kernel differs from the interpreter", case.forward("cpu"), case.forward("python"), 1e-9)
+    want, got = case.gradients, case.backward("cpu")
+    _same(case, "the compiled adjoint differs from the interpreted one", got, want, 1e-8)
+
+
+def _same(case: Case, law: str, got: dict, want: dict, rtol: float) -> None:
+    for name in got:
+        size = max(1.0, float(np.abs(want[name]).max(initial=0)))
+        off = np.abs(got[name] - want[name])
+        if not (off <= rtol * size).all():
+            if _is_edge(case):
+                raise Unclear
+            at = np.unravel_index(int(np.argmax(np.nan_to_num(off, nan=np.inf))), off.shape)
+            where = f"{name}[{', '.join(map(str, at))}]"
+            raise Wrong(f"{law}: {where} is {got[name][at]!r}, not {want[name][at]!r}")
+
+
+def _is_edge(case: Case) -> bool:
+    """Whether the last bits of the inputs decide a branch: then two roundings of one program may differ."""
+    there = [case.loss(case.python(step)) for step in (-1e-12, 0.0, 1e-12)]
+    return max(there) - min(there) > 1e-8
+
+
+def _differences(case: Case) -> tuple[float, float]:
+    """The slope of the loss along the direction, and how far two step sizes are apart."""
+    middle = case.loss(case.python())
+    slopes, sides = [], []
+    for h in STEPS:
+        above, below = case.loss(case.python(h)), case.loss(case.python(-h))
+        slopes.append((above - below) / (2 * h))
+        sides += [(above - middle) / h, (middle - below) / h]
+    size = max(1.0, *map(abs, slopes))
+    if abs(slopes[0] - slopes[1]) > 1e-6 * size or max(sides) - min(sides) > 1e-3 * size:
+        raise Unclear
+    return slopes[0], abs(slopes[0] - slopes[1])
+
+
+def _entries(case: Case) -> str:
+    """Which entries differ: for the reader of a failure."""
+    lines, saved, gradients = [], case.direction, case.gradients
+    for name in REALS:
+        for at in np.ndindex(SHAPES[name]):
+            case.direction = {n: np.zeros(SHAPES[n]) for n in REALS}
+            case.direction[name][at] = 1
+            try:
+                slope, _ = _differences(case)
+            except Unclear:
+                continue
+            if abs(slope - gradients[name][at]) > 1e-5 * max(1.0, abs(slope)):
+                where = f"d loss / d {name}[{', '.join(map(str, at))}]"
+                lines.append(f"  {where}: adjoint {gradients[name][at]:.9g}, differences {slope:.9g}")
+    case.direction = saved
+    return "\n".join(lines[:8])
