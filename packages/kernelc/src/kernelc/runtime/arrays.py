@@ -13,7 +13,7 @@ from weakref import WeakSet
 import numpy as np
 
 from .. import types as t
-from ..errors import ReadOnly, WrongDevice, WrongDtype, WrongShape
+from ..errors import ReadOnly, WrongDevice, WrongDtype, WrongIndex, WrongShape, WrongUse
 from .recording import current
 
 Data = np.ndarray[Any, Any]
@@ -207,11 +207,11 @@ class Array:
 
     def fill_(self, value: Any) -> Array:
         """Set every element to a value."""
-        return self.assign(np.broadcast_to(np.asarray(value, self._data.dtype), self._data.shape))
+        return self.assign(spread(value, self._data))
 
     def assign(self, source: Any) -> Array:
         """Copy the content of an array, or anything like one, into this one."""
-        data = source if isinstance(source, Array) else np.asarray(_plain(source))
+        data = source if isinstance(source, Array) else numbers(source)
         shape = data._data.shape if isinstance(data, Array) else data.shape
         if shape != self._data.shape:
             raise WrongShape(f"assign: shape {shape} does not fit {self._data.shape}")
@@ -241,7 +241,8 @@ class Array:
         """A view, by slices and integers as in NumPy; the result has at least one dimension."""
         keys = list(key) if isinstance(key, tuple) else [key]
         if not all(_is_index(k) or isinstance(k, slice) or k is Ellipsis for k in keys):
-            raise TypeError("arrays are sliced by slices and integers; use .numpy() for more")
+            raise WrongUse(f"arrays are sliced by slices and integers, not by {key!r}",
+                           advice="use a.numpy() for other ways of indexing")  # fmt: skip
         if len(keys) - keys.count(Ellipsis) > self.ndim or keys.count(Ellipsis) > 1:
             raise WrongShape(f"{len(keys)} indices for {self.ndim} dimensions")
         if Ellipsis in keys:
@@ -250,7 +251,7 @@ class Array:
             keys[at : at + 1] = [slice(None)] * (self.ndim - len(keys) + 1)
         for k, n in zip(keys, self.shape, strict=False):
             if _is_index(k) and not -n <= k < n:
-                raise IndexError(f"index {k} is out of bounds for an array of shape {self.shape}")
+                raise WrongIndex(f"index {k} is out of bounds for an array of shape {self.shape}")
         if len(keys) == self.ndim and all(_is_index(k) for k in keys):
             keys = [slice(k, k + 1 or None) for k in keys[:1]] + keys[1:]
         full = tuple(keys)
@@ -260,6 +261,8 @@ class Array:
         """The same memory in another shape; only for contiguous arrays."""
         sizes = shape[0] if len(shape) == 1 and isinstance(shape[0], tuple) else shape
         trailing = self._data.shape[self.ndim :]
+        if not all(_is_index(n) for n in sizes):
+            raise WrongShape(f"a shape is made of whole numbers, not {shape!r}")
         if not self._data.flags.c_contiguous:
             raise WrongShape("reshape needs a contiguous array")
         if not sizes or (-1 not in sizes and np.prod(sizes) != self.size) or (-1 in sizes and not self.size):
@@ -433,6 +436,25 @@ def _plain(data: Any) -> Any:
     if hasattr(data, "__dlpack__") and not hasattr(data, "__array__") and not hasattr(data, "__array_interface__"):
         return np.from_dlpack(data)
     return data
+
+
+def numbers(data: Any) -> Data:
+    """Data of any kind as a NumPy array of numbers."""
+    try:
+        found = np.asarray(_plain(data))
+    except ValueError as error:  # lists of unequal length
+        raise WrongShape(f"the data is no array: {error}") from None
+    if found.dtype.kind not in "biufV":
+        raise WrongDtype(f"an array of {found.dtype} is not supported; use integers, bool, float32 or float64")
+    return found
+
+
+def spread(value: Any, like: Data) -> Data:
+    """One value as the content of every element."""
+    try:
+        return np.broadcast_to(np.asarray(_plain(value), like.dtype), like.shape)
+    except (TypeError, ValueError) as error:
+        raise WrongShape(f"{value!r} cannot fill an array of shape {like.shape}: {error}") from None
 
 
 def numpy_of(tensor: Any) -> Data:

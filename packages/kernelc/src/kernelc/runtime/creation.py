@@ -9,8 +9,8 @@ import numpy as np
 
 from .. import types as t
 from ..config import config
-from ..errors import WrongDevice, WrongDtype, WrongShape
-from .arrays import Array, Data, _check_real, _dense, _is_tensor, _plain
+from ..errors import WrongDevice, WrongDtype, WrongShape, WrongUse
+from .arrays import Array, Data, _check_real, _dense, _is_tensor, numbers, spread
 
 UNINITIALISED = 0x7FA1DEAD
 """What `kc.empty` holds in debug mode."""
@@ -25,7 +25,7 @@ def array(data: Any, dtype: Any = None, requires_grad: bool = False, *, real: An
     if isinstance(data, Array) and not copy and real is None:
         return _again(data, dtype, requires_grad)
     weak = isinstance(data, (list, tuple, int, float)) and real is None
-    plain = np.array(data) if weak else np.asarray(_plain(data))
+    plain = numbers(data)
     wanted = t.as_type(dtype) if dtype is not None else t.REAL if real is not None else None
     element = _element_for(plain, wanted, real, weak)
     made = _fitted(plain, element, copy)
@@ -147,6 +147,8 @@ def from_dlpack(source: Any, dtype: Any = None, requires_grad: bool = False) -> 
     """The memory of anything that speaks DLPack, shared."""
     if _is_tensor(source):
         source = source.detach()
+    if not hasattr(source, "__dlpack__"):
+        raise WrongUse(f"{type(source).__name__} does not speak DLPack")
     kind = source.__dlpack_device__()[0] if hasattr(source, "__dlpack_device__") else 1
     if kind != 1:
         raise WrongDevice(f"memory on DLPack device {int(kind)} cannot be used on the CPU")
@@ -154,7 +156,7 @@ def from_dlpack(source: Any, dtype: Any = None, requires_grad: bool = False) -> 
 
 
 def _shape(shape: Any) -> tuple[int, ...]:
-    sizes = (shape,) if isinstance(shape, (int, np.integer)) else tuple(shape)
+    sizes = tuple(shape) if isinstance(shape, (tuple, list)) else (shape,)
     if any(not isinstance(n, (int, np.integer)) or n < 0 for n in sizes):
         raise WrongShape(f"a shape is made of whole numbers, not {shape!r}")
     if not 1 <= len(sizes) <= _MOST_DIMENSIONS + 2:
@@ -197,7 +199,7 @@ def empty(shape: Any, dtype: Any = float, requires_grad: bool = False, *, real: 
 def full(shape: Any, value: Any, dtype: Any = float, requires_grad: bool = False, *, real: Any = None) -> Array:
     """Every element the given value."""
     made = _new(np.zeros, shape, dtype, real, requires_grad)
-    made._data[...] = np.asarray(_plain(value), made._data.dtype)
+    made._data[...] = spread(value, made._data)
     return made
 
 
@@ -215,4 +217,6 @@ def empty_like(other: Any, requires_grad: bool = False) -> Array:
 
 def scalar(value: float, requires_grad: bool = False, *, real: Any = None) -> Array:
     """One number as an array, so that it can require a gradient where a kernel takes a number."""
+    if not isinstance(value, (int, float, np.number)) and not hasattr(value, "item"):
+        raise WrongDtype(f"kc.scalar takes a number, not {type(value).__name__}")
     return array([float(value)], float, requires_grad, real=real)
