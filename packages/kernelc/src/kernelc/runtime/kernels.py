@@ -21,7 +21,7 @@ from ..errors import (
     WrongRank,
 )
 from ..frontend import Source, signature
-from .arrays import Array, _dense, _is_tensor, numpy_of
+from .arrays import Array, _dense, _is_tensor, numbers, numpy_of
 from .compile import Options, Variant
 from .creation import array
 
@@ -161,6 +161,9 @@ class Kernel:
             raise WrongRank(f"{self.name}: argument {name!r} must be an array of {kind.element!r}, not a number",
                             advice="wrap it: kc.array([value])")  # fmt: skip
         made = array(arg)
+        if written and not np.may_share_memory(made._data, numbers(arg)):
+            raise ReadOnly(f"{self.name}: argument {name!r} is written, but only a copy of it could be",
+                           advice="pass an array: kc.zeros, or a NumPy array of native, aligned numbers")  # fmt: skip
         if made.element is t.INT64 and kind.element is t.INT32 and not written:
             # NumPy's default integers: a copy serves where it is only read and fits.
             if made.size == 0 or (made._data.min() >= -(2**31) and made._data.max() < 2**31):

@@ -5,6 +5,8 @@ from __future__ import annotations
 import struct
 import sys
 from collections.abc import Sequence
+from functools import lru_cache
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -33,7 +35,7 @@ def launch(
         plan: Plan = kernel._plans[tuple([a._sig if a.__class__ is Array else a.__class__ for a in args])]
         total, head = _dims[dim] if dim.__class__ is int else grid(dim, kernel)
         binary = plan.binaries[total >= plan.width]
-        if binary is not None and plan.plain and device is None and not open_tapes and not plan.stale():
+        if binary is not None and plan.plain and device is None and not plan.stale():
             if plan.dims == 0 or plan.dims == (1 if dim.__class__ is int else len(_shape(dim))):
                 check_overlap(plan, args)
                 block = block_of(plan, args, head)
@@ -41,6 +43,10 @@ def launch(
         pass  # of a new kind, or something does not fit: then the checks say what
     if block is None:
         return check_and_launch(kernel, dim, args, device)
+    if open_tapes:
+        tape = current()
+        if tape is not None:
+            return tape._launch(plan, args, _shape(dim), "cpu")
     failure = _native.launch(binary.entry, block, total, binary.parallel)
     for i in plan.written:
         args[i]._storage.version += 1
@@ -65,15 +71,19 @@ def check_and_launch(kernel: Kernel, dim: int | Sequence[int], args: list[Any], 
 def grid(dim: Any, kernel: Kernel) -> tuple[int, bytes]:
     """The number of threads and the packed sizes of a launch grid."""
     sizes = _shape(dim)
-    if not 1 <= len(sizes) <= 4 or any(n < 0 or n >= 2**31 for n in sizes):
+    if not 1 <= len(sizes) <= 4 or min(sizes) < 0 or max(sizes) >= 2**31:
         raise WrongDim(f"{kernel.name}: dim is one to four whole numbers below 2**31, not {dim!r}")
-    total = int(np.prod(sizes, dtype=object))
-    head = struct.pack("<5q", *sizes, *([1] * (4 - len(sizes))), 0)
+    total, head = _packed(sizes)
     if len(_dims) > 4096:
         _dims.clear()
     if dim.__class__ is int:  # 1.0 and True would be found under 1
         _dims[dim] = (total, head)
     return total, head
+
+
+@lru_cache(maxsize=4096)
+def _packed(sizes: tuple[int, ...]) -> tuple[int, bytes]:
+    return prod(sizes), struct.pack("<5q", *sizes, *([1] * (4 - len(sizes))), 0)
 
 
 def _shape(dim: Any) -> tuple[int, ...]:

@@ -22,9 +22,9 @@ class Ledger:
 
     def canonical(self, a: Array) -> Array:
         """The array under which the tape knows this very memory: a NumPy buffer may be wrapped anew by each launch."""
-        if a._data.size == 0:
+        if id(a._storage) in self.storages or a._data.size == 0:
             return a
-        key = (a._data.ctypes.data, a._data.shape, a._data.strides, a.element)
+        key = (a._words, a.element)
         known = self.known.setdefault(key, a)
         if known._storage is a._storage:
             return a
@@ -33,7 +33,7 @@ class Ledger:
             self.known[key] = a
             return a
         if a.requires_grad and known.requires_grad:
-            raise Overlap("two arrays that require gradients share the same memory", advice="use one of them in both places")
+            raise Overlap("two arrays that require gradients share the same memory", advice="use one of them twice")
         return known
 
     def enter(self, a: Array) -> None:
@@ -44,9 +44,7 @@ class Ledger:
         if id(storage) in self.storages or a._data.size == 0:
             return
         self.storages[id(storage)] = storage
-        root = a.root._data
-        low = root.ctypes.data
-        extent = sum((n - 1) * abs(s) for n, s in zip(root.shape, root.strides, strict=True)) + root.itemsize
+        low, extent = _range(a.root)
         at = bisect_left(self.ranges, (low, 0, 0))
         for near in (at - 1, at):
             if 0 <= near < len(self.ranges):
@@ -70,3 +68,12 @@ class Ledger:
         raise Overlap(
             "two arrays on this tape share memory, and one of them is written or carries a gradient",
             advice="make one kc.array of the memory, and use views of it: a[1:4]")  # fmt: skip
+
+
+def _range(a: Array) -> tuple[int, int]:
+    """The lowest address of an array, and how many bytes it spans."""
+    data, low = a._data, a._address
+    if data.flags.c_contiguous:
+        return low, data.nbytes
+    steps = [(n - 1) * s for n, s in zip(data.shape, data.strides, strict=True)]
+    return low + sum(s for s in steps if s < 0), sum(map(abs, steps)) + data.itemsize
