@@ -5,7 +5,13 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-_CHOICES = {"singular": ("zero", "ieee", "raise"), "device": ("cpu", "cuda", "python"), "lanes": ("auto", 0, 2, 4, 8, 16)}
+from .errors import UnknownSetting, WrongChoice
+
+_CHOICES = {
+    "singular": ("zero", "ieee", "raise"),
+    "device": ("cpu", "cuda", "python"),
+    "lanes": ("auto", 0, 2, 4, 8, 16),
+}
 
 
 class Config:
@@ -13,6 +19,7 @@ class Config:
 
     __slots__ = ("_generation", "cache_dir", "debug", "device", "lanes", "singular", "tape_limit", "threads")
 
+    _generation: int
     debug: bool
     """Check bounds, NaN, division by zero, uninitialised reads and store races in every launch (KERNELC_DEBUG)."""
     device: str
@@ -44,19 +51,20 @@ class Config:
     def __setattr__(self, name: str, value: object) -> None:
         if name.startswith("_") or name not in self.__slots__:
             known = ", ".join(n for n in self.__slots__ if not n.startswith("_"))
-            raise AttributeError(f"kc.config has no setting {name!r}; it has {known}")
+            raise UnknownSetting(f"kc.config has no setting {name!r}", advice=f"it has {known}")
         if name in _CHOICES and value not in _CHOICES[name]:
-            raise ValueError(f"kc.config.{name} is one of {', '.join(map(repr, _CHOICES[name]))}, not {value!r}")
+            choices = ", ".join(map(repr, _CHOICES[name]))
+            raise WrongChoice(f"kc.config.{name} cannot be {value!r}", advice=f"choose one of {choices}")
         if name == "cache_dir" and value is not None:
             value = Path(str(value))
         object.__setattr__(self, name, value)
         # Launch plans remember the generation they were made in: a changed setting makes new plans.
-        object.__setattr__(self, "_generation", self._generation + 1)
+        object.__setattr__(self, "_generation", self.generation + 1)
 
     @property
     def generation(self) -> int:
         """Counts the changes of any setting."""
-        value: int = self._generation
+        value: int = object.__getattribute__(self, "_generation")
         return value
 
 

@@ -73,7 +73,9 @@ class _Pusher(Cloner):
     def load(self, b: ir.Builder, stmt: ir.Load, m: Names) -> None:
         found = self.reals(stmt, stmt.outs)
         if found:
-            dots = b.load(stmt.array.partner("tangent"), name(stmt.index, m), [c for c, _ in found], [v.type for _, v in found])
+            dots = b.load(
+                stmt.array.partner("tangent"), name(stmt.index, m), [c for c, _ in found], [v.type for _, v in found]
+            )
             self.dot.update(zip([v for _, v in found], dots, strict=True))
 
     def write(self, b: ir.Builder, stmt: ir.Store | ir.Atomic, m: Names) -> None:

@@ -363,7 +363,7 @@ def _check_atomics(kernel: ir.Kernel, activity: Activity) -> None:
             other = kinds.setdefault(stmt.array.position, kind)
             if other != kind:
                 raise NotDifferentiable(
-                    f"{stmt.array.name} is changed by an atomic {kind if kind != 'write' else other} and in another way "
+                    f"{stmt.array.name} is changed by an atomic {kind if kind != 'write' else other} and otherwise "
                     "in the same kernel: which thread won cannot be told", stmt.span,
                     advice="do the two in two launches")  # fmt: skip
 

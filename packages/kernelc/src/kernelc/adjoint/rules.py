@@ -21,7 +21,9 @@ class Rules:
         self.singular = singular
         self.gated = gated
 
-    def expand(self, b: ir.Builder, rule: Any, names: Mapping[str, ir.Value], real: Scalar, memo: dict[int, ir.Value]) -> ir.Value:
+    def expand(
+        self, b: ir.Builder, rule: Any, names: Mapping[str, ir.Value], real: Scalar, memo: dict[int, ir.Value]
+    ) -> ir.Value:
         """A rule as statements; nodes that a rule shares are computed once."""
         if isinstance(rule, (int, float)):
             return ir.const(real, rule)
@@ -35,7 +37,9 @@ class Rules:
         memo[id(rule)] = b.op(rule.op, *args)
         return memo[id(rule)]
 
-    def pull(self, b: ir.Builder, stmt: ir.Op, args: list[ir.Value], out: ir.Value, g: ir.Value, active: list[bool]) -> list[ir.Value | None]:
+    def pull(
+        self, b: ir.Builder, stmt: ir.Op, args: list[ir.Value], out: ir.Value, g: ir.Value, active: list[bool]
+    ) -> list[ir.Value | None]:
         """What the adjoint `g` of an operation adds to the adjoints of its arguments."""
         row = TABLE.scalar(stmt.op)
         names = self.names(row, args, out, active) | {"g": g}
@@ -72,7 +76,9 @@ class Rules:
             asked = b.op("and", asked, regular)
         return [None if p is None else b.op("select", asked, p, zero) for p in parts]
 
-    def push(self, b: ir.Builder, stmt: ir.Op, args: list[ir.Value], out: ir.Value, tangents: list[ir.Value | None]) -> ir.Value | None:
+    def push(
+        self, b: ir.Builder, stmt: ir.Op, args: list[ir.Value], out: ir.Value, tangents: list[ir.Value | None]
+    ) -> ir.Value | None:
         """Forward mode: the tangent of a result from the tangents of its arguments."""
         row = TABLE.scalar(stmt.op)
         active = [v is not None for v in tangents]

@@ -41,7 +41,9 @@ class _Splitter(Cloner):
         inits = name(stmt.inits, m)
         b.emit(ir.Loop(fresh(stmt.outs, m), outer_trips, inits, outer.block, stopped, stmt.span))
 
-    def lengths(self, b: ir.Builder, trips: ir.Value | None, kind: ir.Value | object) -> tuple[ir.Value, ir.Value | None]:
+    def lengths(
+        self, b: ir.Builder, trips: ir.Value | None, kind: ir.Value | object
+    ) -> tuple[ir.Value, ir.Value | None]:
         if trips is None:
             return ir.const(kind, _UNKNOWN_LENGTH), None  # type: ignore[arg-type]
         root = b.op("ceil", b.op("sqrt", b.cast(FLOAT64, trips)))

@@ -135,7 +135,9 @@ def scalar(
     condition = _apply(regular, names) if regular else None
     products = pull(*(leaf(n) for n in names), leaf("y"), leaf("g")) if pull else ()
     TABLE.add(
-        ScalarRow(name, doc, python, names, ranges, cpp=cpp, partials=partials, pull=products, regular=condition, **options)  # type: ignore[arg-type]
+        ScalarRow(
+            name, doc, python, names, ranges, cpp=cpp, partials=partials, pull=products, regular=condition, **options
+        )
     )
 
 
@@ -159,4 +161,4 @@ def compound(
     """Add a compound row."""
     names = tuple(params.split())
     ranges = domain if isinstance(domain[0], tuple) else (domain,) * len(names)
-    TABLE.add(CompoundRow(name, doc, python, names, ranges, body=body, signatures=signatures, **options))  # type: ignore[arg-type]
+    TABLE.add(CompoundRow(name, doc, python, names, ranges, body=body, signatures=signatures, **options))

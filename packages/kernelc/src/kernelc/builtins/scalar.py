@@ -30,12 +30,13 @@ scalar("mul", "a * b", np.multiply, params="a b", cpp="({0} * {1})", kind="numbe
 scalar("neg", "-a", np.negative, params="a", cpp="(-{0})", kind="number", d=lambda a: (-1,), **_OPERATOR)
 scalar("div", "a / b", np.divide, params="a b", cpp="({0} / {1})", domain=((-2.0, 2.0), (0.5, 2.0)), guard=True,
        d=lambda a, b, y: (1 / b, -y / b), pull=lambda a, b, y, g: (t := g / b, -(t * y)), **_OPERATOR)  # fmt: skip
-scalar("fma", "a * b + c with one rounding", _fma, params="a b c", cpp="kc_fma({0}, {1}, {2})", d=lambda a, b, c: (b, a, 1),
-       **_OPERATOR)  # fmt: skip
+scalar("fma", "a * b + c with one rounding", _fma, params="a b c", cpp="kc_fma({0}, {1}, {2})",
+       d=lambda a, b, c: (b, a, 1), **_OPERATOR)  # fmt: skip
 scalar("floordiv", "a // b, rounded towards minus infinity", np.floor_divide, params="a b", kind="number",
        cpp="kc_floordiv({0}, {1})", domain=((-9.0, 9.0), (0.5, 2.0)), **_OPERATOR)  # fmt: skip
 scalar("mod", "a - b * floor(a / b): the remainder with the sign of the divisor", _python_mod, params="a b",
-       kind="number", cpp="kc_mod({0}, {1})", domain=((0.1, 0.9), (1.0, 2.0)), d=lambda a, b: (1, -fn.floor(a / b)))  # fmt: skip
+       kind="number", cpp="kc_mod({0}, {1})", domain=((0.1, 0.9), (1.0, 2.0)),
+       d=lambda a, b: (1, -fn.floor(a / b)))  # fmt: skip
 for _name, _sign, _function in (
     ("lt", "<", np.less), ("le", "<=", np.less_equal), ("gt", ">", np.greater), ("ge", ">=", np.greater_equal),
     ("eq", "==", np.equal), ("ne", "!=", np.not_equal),
@@ -44,12 +45,14 @@ for _name, _sign, _function in (
 scalar("and", "a and b", np.logical_and, params="a b", cpp="({0} & {1})", kind="logic", **_OPERATOR)
 scalar("or", "a or b", np.logical_or, params="a b", cpp="({0} | {1})", kind="logic", **_OPERATOR)
 scalar("not", "not a", np.logical_not, params="a", cpp="(!{0})", kind="logic", **_OPERATOR)
-for _name, _sign, _function in (
+for _name, _sign, _bits in (
     ("bitand", "&", np.bitwise_and), ("bitor", "|", np.bitwise_or), ("bitxor", "^", np.bitwise_xor),
 ):  # fmt: skip
-    scalar(_name, f"a {_sign} b", _function, params="a b", cpp=f"({{0}} {_sign} {{1}})", kind="int", **_OPERATOR)
+    scalar(_name, f"a {_sign} b", _bits, params="a b", cpp=f"({{0}} {_sign} {{1}})", kind="int", **_OPERATOR)
 scalar("shl", "a << b", np.left_shift, params="a b", cpp="kc_shl({0}, {1})", kind="int", domain=(0.0, 9.0), **_OPERATOR)
-scalar("shr", "a >> b", np.right_shift, params="a b", cpp="kc_shr({0}, {1})", kind="int", domain=(0.0, 9.0), **_OPERATOR)
+scalar(
+    "shr", "a >> b", np.right_shift, params="a b", cpp="kc_shr({0}, {1})", kind="int", domain=(0.0, 9.0), **_OPERATOR
+)
 scalar("invert", "~a", np.invert, params="a", cpp="(~{0})", kind="int", **_OPERATOR)
 
 scalar("stop_grad", "x without its gradient", np.positive, params="x", cpp="({0})", kind="number", domain=(0.2, 2.0),
@@ -104,7 +107,16 @@ scalar("hypot", "sqrt(a * a + b * b) without overflow; derivative 0 at (0, 0)", 
 # Exponentials and logarithms.
 scalar("exp", "exponential", np.exp, params="x", cpp="exp{f}({0})", d=lambda x, y: (y,))
 scalar("expm1", "exp(x) - 1, exact near 0", np.expm1, params="x", cpp="expm1{f}({0})", d=lambda x, y: (y + 1,))
-scalar("log", "natural logarithm", np.log, params="x", cpp="log{f}({0})", domain=(0.3, 3.0), guard=True, d=lambda x: (1 / x,))
+scalar(
+    "log",
+    "natural logarithm",
+    np.log,
+    params="x",
+    cpp="log{f}({0})",
+    domain=(0.3, 3.0),
+    guard=True,
+    d=lambda x: (1 / x,),
+)
 scalar("log1p", "log(1 + x), exact near 0", np.log1p, params="x", cpp="log1p{f}({0})", domain=(-0.5, 3.0), guard=True,
        d=lambda x: (1 / (1 + x),))  # fmt: skip
 scalar("log2", "logarithm to base 2", np.log2, params="x", cpp="log2{f}({0})", domain=(0.3, 3.0), guard=True,
@@ -113,9 +125,11 @@ scalar("log10", "logarithm to base 10", np.log10, params="x", cpp="log10{f}({0})
        d=lambda x: (1 / (x * math.log(10)),))  # fmt: skip
 scalar("sigmoid", "1 / (1 + exp(-x)), without overflow", lambda x: 0.5 * (1 + np.tanh(0.5 * np.asarray(x))), params="x",
        cpp="kc_sigmoid({0})", d=lambda x, y: (y * (1 - y),))  # fmt: skip
-scalar("softplus", "log(1 + exp(x)), without overflow", lambda x: np.logaddexp(0, x), params="x", cpp="kc_softplus({0})",
-       d=lambda x: (fn.sigmoid(x),))  # fmt: skip
-scalar("erf", "error function", _erf, params="x", cpp="erf{f}({0})", d=lambda x: (2 / math.sqrt(math.pi) * fn.exp(-x * x),))
+scalar("softplus", "log(1 + exp(x)), without overflow", lambda x: np.logaddexp(0, x), params="x",
+       cpp="kc_softplus({0})",       d=lambda x: (fn.sigmoid(x),))  # fmt: skip
+scalar(
+    "erf", "error function", _erf, params="x", cpp="erf{f}({0})", d=lambda x: (2 / math.sqrt(math.pi) * fn.exp(-x * x),)
+)
 
 # Trigonometry.
 scalar("sin", "sine", np.sin, params="x", cpp="sin{f}({0})", d=lambda x: (fn.cos(x),))
@@ -135,9 +149,11 @@ scalar("atan2", "angle of the point with y = a and x = b; derivative 0 at (0, 0)
 scalar("sinh", "hyperbolic sine", np.sinh, params="x", cpp="sinh{f}({0})", d=lambda x: (fn.cosh(x),))
 scalar("cosh", "hyperbolic cosine", np.cosh, params="x", cpp="cosh{f}({0})", d=lambda x: (fn.sinh(x),))
 scalar("tanh", "hyperbolic tangent", np.tanh, params="x", cpp="tanh{f}({0})", d=lambda x, y: (1 - y * y,))
-scalar("asinh", "inverse hyperbolic sine", np.arcsinh, params="x", cpp="asinh{f}({0})", d=lambda x: (1 / fn.hypot(x, 1.0),))
+scalar(
+    "asinh", "inverse hyperbolic sine", np.arcsinh, params="x", cpp="asinh{f}({0})", d=lambda x: (1 / fn.hypot(x, 1.0),)
+)
 scalar("acosh", "inverse hyperbolic cosine; derivative 0 at 1", np.arccosh, params="x", cpp="acosh{f}({0})",
        domain=(1.2, 3.0), guard=True, d=lambda x: (1 / fn.sqrt((x - 1) * (x + 1)),), regular=lambda x: x > 1,
        singular=((1.0,),))  # fmt: skip
-scalar("atanh", "inverse hyperbolic tangent", np.arctanh, params="x", cpp="atanh{f}({0})", domain=(-0.8, 0.8), guard=True,
-       d=lambda x: (1 / ((1 - x) * (1 + x)),))  # fmt: skip
+scalar("atanh", "inverse hyperbolic tangent", np.arctanh, params="x", cpp="atanh{f}({0})", domain=(-0.8, 0.8),
+       guard=True,       d=lambda x: (1 / ((1 - x) * (1 + x)),))  # fmt: skip

@@ -7,6 +7,6 @@ from .ownership import is_parallel
 from .uniform import lanes_refused
 
 __all__ = [
-    "HEADER", "Code", "Layout", "Site", "Slot", "emit", "emit_lanes", "is_parallel", "lanes_header", "lanes_refused", "layout",
-    "pack_scalar", "packer",
+    "HEADER", "Code", "Layout", "Site", "Slot", "emit", "emit_lanes", "is_parallel", "lanes_header", "lanes_refused",
+    "layout", "pack_scalar", "packer",
 ]  # fmt: skip

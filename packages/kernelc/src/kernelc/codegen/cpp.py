@@ -1,4 +1,4 @@
-"""IR → C++: one function per kernel that runs a range of threads, one statement per line, with Python's line numbers."""
+"""IR → C++: one function per kernel that runs a range of threads; lines carry Python's numbers."""
 
 from __future__ import annotations
 
@@ -215,7 +215,9 @@ class _Emitter:
         if self.debug:
             for axis, i in enumerate(stmt.index):
                 bound, n = f"a{array.position}_n{axis}", self.name(i)
-                self.fail(f"(int64_t){n} < 0 || (int64_t){n} >= {bound}", 2, stmt, f"(int64_t){n}", bound, array=repr(array))
+                self.fail(
+                    f"(int64_t){n} < 0 || (int64_t){n} >= {bound}", 2, stmt, f"(int64_t){n}", bound, array=repr(array)
+                )
             self.race(stmt)
         pointer = f"e{len(self.names)}"
         self.names[ir.Value(BOOL)] = pointer
@@ -228,7 +230,7 @@ class _Emitter:
         return f"*({_TYPES[kind.name]}*)({pointer} + {offset})" if offset else f"*({_TYPES[kind.name]}*)({pointer})"
 
     def race(self, stmt: ir.Load | ir.Store | ir.Atomic) -> None:
-        """Debug: the shadow of an array holds who wrote an element in this launch: +thread+1 by a store, - by atomics."""
+        """Debug: the shadow of an array holds who wrote an element: thread + 1 by a store, negative by atomics."""
         array = stmt.array
         if array.role != "value" or (isinstance(stmt, (ir.Store, ir.Atomic)) and stmt.logged):
             return
@@ -243,7 +245,9 @@ class _Emitter:
         details = {"array": repr(array)}
         if isinstance(stmt, ir.Atomic):
             self.fail(f"{who} && *{who} > 0 && *{who} != {mine}", 6, stmt, f"*{who} - 1", linear, **details)
-            self.put(f"if ({who}) *{who} = *{who} == 0 || *{who} == -({mine}) ? -({mine}) : *{who} > 0 ? *{who} : INT64_MIN;")
+            self.put(
+                f"if ({who}) *{who} = *{who} == 0 || *{who} == -({mine}) ? -({mine}) : *{who} > 0 ? *{who} : INT64_MIN;"
+            )
             return
         self.fail(f"{who} && *{who} && *{who} != {mine} && *{who} != -({mine})", 6, stmt,
                   f"*{who} > 0 ? *{who} - 1 : -1 - *{who}", linear, **details)  # fmt: skip

@@ -152,7 +152,10 @@ class _LaneEmitter(_Emitter):
         args = [self.vector(a) for a in s.args]
         if s.op in _INFIX:
             # One side may stay a scalar: the compiler spreads it.
-            args = [self.name(a) if isinstance(a, ir.Const) and kind.is_float else v for a, v in zip(s.args, args, strict=True)]
+            args = [
+                self.name(a) if isinstance(a, ir.Const) and kind.is_float else v
+                for a, v in zip(s.args, args, strict=True)
+            ]
         template = row.cpp_int if row.cpp_int and kind.is_int else row.cpp
         if s.op == "frac":
             template = "({0} - floor{f}({0}))"
@@ -552,7 +555,9 @@ class _LaneEmitter(_Emitter):
     def memory_kind(self, value: ir.Value) -> str:
         if value not in self.varying:
             return _TYPES[value.type.name]
-        return {"bool": "mi", "int32": "mi", "int64": "ml", "uint32": "mu", "float32": "mf", "float64": "md"}[value.type.name]
+        return {"bool": "mi", "int32": "mi", "int64": "ml", "uint32": "mu", "float32": "mf", "float64": "md"}[
+            value.type.name
+        ]
 
     def emit_Push(self, s: ir.Push) -> None:
         self.put(f"{{ char* const frame = kc_reserve(ctx, {self.frame_size(s.values)});")
@@ -577,4 +582,3 @@ def _with_params(shell: ir.Kernel, varying: set[ir.Value]) -> set[ir.Value]:
     found = set(varying)
     _block(shell.body, found, {})
     return found
-

@@ -38,7 +38,9 @@ TRUE, FALSE = Const(BOOL, True), Const(BOOL, False)
 
 def is_const(value: Value | None, number: Any) -> bool:
     """Whether the value is this constant. (Zero means +0.)"""
-    return isinstance(value, Const) and value.value == number and not (number == 0 and math.copysign(1, value.value) < 0)
+    return (
+        isinstance(value, Const) and value.value == number and not (number == 0 and math.copysign(1, value.value) < 0)
+    )
 
 
 class Builder:
@@ -83,7 +85,9 @@ class Builder:
         self.emit(Query(out, what, axis, array, self.span))
         return out
 
-    def load(self, array: ArrayRef, index: Sequence[Value], comps: Sequence[int], types: Sequence[Scalar]) -> list[Value]:
+    def load(
+        self, array: ArrayRef, index: Sequence[Value], comps: Sequence[int], types: Sequence[Scalar]
+    ) -> list[Value]:
         outs = [Value(t, array.name) for t in types]
         self.emit(Load(outs, array, index, comps, self.span))
         return outs

@@ -74,7 +74,7 @@ class _Pruner:
             # Nothing is left but the choice.
             pairs = zip(outs, blocks[0].yields, blocks[1].yields, strict=True)
             return [n.Op(out, "select", (stmt.cond, x, y), stmt.span) for out, x, y in pairs]
-        return [n.If(outs, stmt.cond, *blocks, stmt.span)]
+        return [n.If(outs, stmt.cond, blocks[0], blocks[1], stmt.span)]
 
     def loop(self, stmt: n.Loop, live: set[n.Value]) -> Sequence[n.Stmt]:
         """A carried value is needed if its result is, or if the body needs it: found by iteration."""

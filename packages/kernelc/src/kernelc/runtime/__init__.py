@@ -20,6 +20,6 @@ from .launches import launch
 from .tape import Tape
 
 __all__ = [
-    "Array", "Kernel", "Tape", "array", "checkpoint", "empty", "empty_like", "explain", "from_dlpack", "from_torch", "full",
-    "inspect", "jvp", "kernel", "launch", "ones", "scalar", "zeros", "zeros_like",
+    "Array", "Kernel", "Tape", "array", "checkpoint", "empty", "empty_like", "explain", "from_dlpack", "from_torch",
+    "full", "inspect", "jvp", "kernel", "launch", "ones", "scalar", "zeros", "zeros_like",
 ]  # fmt: skip

@@ -124,7 +124,9 @@ class Variant:
             return 0
         return simd().bytes // self.real.size if config.lanes == "auto" else int(config.lanes)
 
-    def code(self, which: str, seeds: frozenset[int], contiguous: frozenset[int], width: int = 0, suffix: str = "") -> Code:
+    def code(
+        self, which: str, seeds: frozenset[int], contiguous: frozenset[int], width: int = 0, suffix: str = ""
+    ) -> Code:
         """C++ of the forward, adjoint or tangent kernel."""
         kernel = self.ir_of(which, seeds)
         name = _symbol(kernel.name) + suffix

@@ -48,8 +48,10 @@ def jvp(
     else:
         _run_tangent(plan, args, shape, seeds, {i: dots[i] for i in active})
     launches.bump(plan, args)
-    return {given[i] if isinstance(given[i], Array) else args[i]: dots.get(i) or _tangent(args[i], np.zeros(args[i]._data.shape))
-            for i in plan.variant.written if args[i].real is not None}  # fmt: skip
+    written = [i for i in plan.variant.written if args[i].real is not None]
+    for i in written:
+        dots.setdefault(i, _tangent(args[i], np.zeros(args[i]._data.shape)))
+    return {given[i] if isinstance(given[i], Array) else args[i]: dots[i] for i in written}
 
 
 def _tangent(a: Array, direction: Any) -> Array:
@@ -59,7 +61,9 @@ def _tangent(a: Array, direction: Any) -> Array:
     return Array(np.array(data.reshape(a._data.shape), order="C"), a.element)
 
 
-def _run_tangent(plan: Any, args: list[Any], dim: tuple[int, ...], seeds: frozenset[int], dots: dict[int, Array]) -> None:
+def _run_tangent(
+    plan: Any, args: list[Any], dim: tuple[int, ...], seeds: frozenset[int], dots: dict[int, Array]
+) -> None:
     launches.apply_settings()
     total, head = launches.grid(dim, plan.kernel)
     (binary,) = plan.variant.binaries([("tangent", seeds)], plan.contiguous, total)

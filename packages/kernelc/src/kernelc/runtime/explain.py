@@ -1,4 +1,4 @@
-"""What the compiler did: `kc.inspect` shows a kernel as text, `kc.explain` says what its gradient costs and where it ends."""
+"""What the compiler did: `kc.inspect` shows a kernel as text, `kc.explain` what its gradient costs and where it ends."""
 
 from __future__ import annotations
 
@@ -71,16 +71,25 @@ class Explanation:
     parallel_adjoint: bool = True
 
     def __str__(self) -> str:
-        lines = [f"kernel {self.kernel}: reads {', '.join(self.reads) or 'nothing'}; writes {', '.join(self.writes) or 'nothing'}"]
+        lines = [
+            f"kernel {self.kernel}: reads {', '.join(self.reads) or 'nothing'}; "
+            f"writes {', '.join(self.writes) or 'nothing'}"
+        ]
         lines.append(f"  forward runs {_how(self.parallel)}, adjoint {_how(self.parallel_adjoint)}")
         if not self.taped:
             lines.append("  taped: nothing")
         for item in self.taped:
-            lines.append(f"  taped: {item.variable}, {item.bytes} bytes per thread and iteration of the loop at {item.span}")
+            lines.append(
+                f"  taped: {item.variable}, {item.bytes} bytes per thread and iteration of the loop at {item.span}"
+            )
         for name in self.copied:
             lines.append(f"  copied before a launch that is recorded: {name} (read and overwritten)")
         for cut in self.cuts:
-            word = "gradient stopped by kc.stop_grad" if cut.acknowledged else f"{cut.operation} is not differentiable: zero gradient"
+            word = (
+                "gradient stopped by kc.stop_grad"
+                if cut.acknowledged
+                else f"{cut.operation} is not differentiable: zero gradient"
+            )
             lines.append(f"  {word} at {cut.span}")
         return "\n".join(lines)
 

@@ -1,4 +1,4 @@
-"""Runs IR in Python, thread by thread: slow and obvious. The oracle for the back ends, and the place for a breakpoint."""
+"""Runs IR in Python, thread by thread, slow and obvious: the oracle for the back ends, the place for a breakpoint."""
 
 from __future__ import annotations
 
@@ -86,7 +86,9 @@ class _Thread:
         self.env[s.out] = np.int32(number)
 
     # -- memory
-    def place(self, array: ir.ArrayRef, index: Sequence[ir.Value], comp: int, stmt: ir.Stmt) -> tuple[np.ndarray[Any, Any], Any]:
+    def place(
+        self, array: ir.ArrayRef, index: Sequence[ir.Value], comp: int, stmt: ir.Stmt
+    ) -> tuple[np.ndarray[Any, Any], Any]:
         data = self.memory.arrays[array.position, array.role]
         at = tuple(int(self.get(i)) for i in index)
         for axis, i in enumerate(at):
@@ -190,5 +192,3 @@ def _cast(kind: Scalar, value: Any) -> Any:
             return kind.numpy.type(limits.max if value > 0 else limits.min)
         return kind.numpy.type(min(max(int(value), limits.min), limits.max))
     return np.asarray(value).astype(kind.numpy)[()]
-
-

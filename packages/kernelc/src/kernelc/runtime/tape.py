@@ -9,11 +9,13 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from .. import _native
+from ..config import config
 from ..errors import CutGradient, NonScalarLoss, NotRecorded, Overwritten, TapeError, WrongShape
 from . import launches, recording
 from .arrays import Array, Storage, _plain, array_words, as_view
@@ -144,7 +146,7 @@ class Tape:
         step = self._forward.add_launch(binary.entry, bytes(block), total, binary.parallel, entry.record)
         self._codes[step], self._names[step] = binary.code, plan.kernel.name
         self._forward.keep(entry.args)
-        checked = launches.with_shadows(plan, entry.args, block) if launches.config.debug else bytes(block)
+        checked = launches.with_shadows(plan, entry.args, block) if config.debug else bytes(block)
         failure = _native.launch(binary.entry, checked, total, binary.parallel)
         launches.report(binary.code, failure, plan.kernel.name)
 
@@ -194,7 +196,7 @@ class Tape:
             if root._data.flags.c_contiguous:
                 self._forward.add_copy(copy.ctypes.data, root._data.ctypes.data, copy.nbytes)
             else:
-                self._forward.add_call(lambda copy=copy, root=root: np.copyto(copy, root._data))
+                self._forward.add_call(partial(_copy, copy, root))
             self._forward.keep((copy, root))
 
     def _write(self, target: Array, kind: str, source: Any) -> bool:
@@ -242,7 +244,8 @@ class Tape:
         for a in writes:
             need = (a._storage, a._storage.version)
             if need in self._needed and need not in self._copies:
-                raise Overwritten(f"{entry.label} has overwritten what the reverse sweep of {self._needed[need].label} needs",
+                raise Overwritten(f"{entry.label} has overwritten what the reverse sweep of "
+                                  f"{self._needed[need].label} needs",
                                   advice="let it write to an array of its own")  # fmt: skip
         own = {a._storage for a in writes}
         for i, a in enumerate(reads):
@@ -324,7 +327,7 @@ class Tape:
         if not self._carries(a):
             raise CutGradient(
                 "no array that requires a gradient leads to the loss",
-                advice="mark the leaves: kc.array(…, requires_grad=True); kc.explain(kernel) shows where gradients end")  # fmt: skip
+                advice="mark the leaves: kc.array(…, requires_grad=True); kc.explain(kernel) shows cuts")  # fmt: skip
 
     def _check_versions(self) -> None:
         for storage, version in self._versions.items():
@@ -335,7 +338,8 @@ class Tape:
 
     def _reverse_program(self, seeds: list[tuple[Array, Any]]) -> tuple[Any, dict[int, Any], list[Any]]:
         """Compile the reverse sweep: clear, seed, adjoints in reverse order, add to what the leaves had."""
-        program, codes = _native.Program(), {}
+        program = _native.Program()
+        codes: dict[int, Any] = {}
         before: list[tuple[Array, np.ndarray[Any, Any]]] = []
         for storage, root in self._active.items():
             grad = root.grad
@@ -379,7 +383,9 @@ class Tape:
     def _reverse_operation(self, entry: Entry) -> None:
         """Run the user's backward function, with what it read put back where it has been overwritten since."""
         assert entry.backward is not None
-        moved = [(entry.reads[i].root._data, self._copies[need]) for i, need in entry.needs.items() if need in self._copies]
+        moved = [
+            (entry.reads[i].root._data, self._copies[need]) for i, need in entry.needs.items() if need in self._copies
+        ]
         today = [live.copy() for live, _ in moved]
         for live, then in moved:
             live[...] = then
@@ -494,3 +500,7 @@ def _add_structs(into: np.ndarray[Any, Any], what: np.ndarray[Any, Any]) -> None
             _add_structs(into[name], what[name])
         elif into[name].dtype.kind == "f":
             into[name] += what[name]
+
+
+def _copy(into: np.ndarray[Any, Any], source: Array) -> None:
+    np.copyto(into, source._data)

@@ -11,6 +11,7 @@ import hashlib
 import json
 import os
 import shutil
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -172,9 +173,8 @@ _NATIVE_KEYS = {"COMPILER": "path", "ID": "id", "VERSION": "version"}
 @functools.cache
 def _native_build() -> dict[str, str] | None:
     """What the build of the native core wrote down about its compiler."""
-    import kernelc
-
-    for folder in kernelc.__path__:  # an editable installation has two: the sources, and what was built
+    package = sys.modules["kernelc"]  # not imported: it stands above this layer
+    for folder in package.__path__:  # an editable installation has two: the sources, and what was built
         try:
             record = json.loads(Path(folder, "_probe.json").read_text())
             return {key: str(record[key]) for key in _NATIVE_KEYS.values()}
