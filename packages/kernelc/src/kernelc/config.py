@@ -44,8 +44,8 @@ class Config:
         lanes = os.environ.get("KERNELC_LANES", "auto")
         self.lanes = int(lanes) if lanes.isdigit() else lanes
         self.singular = "zero"
-        self.tape_limit = int(os.environ.get("KERNELC_TAPE_LIMIT", 2 << 30))
-        self.threads = int(os.environ.get("KERNELC_THREADS", "0"))
+        self.tape_limit = _number("KERNELC_TAPE_LIMIT", 2 << 30)
+        self.threads = _number("KERNELC_THREADS", 0)
         self.cache_dir = Path(cache) if cache else None
 
     def __setattr__(self, name: str, value: object) -> None:
@@ -55,6 +55,8 @@ class Config:
         if name in _CHOICES and value not in _CHOICES[name]:
             choices = ", ".join(map(repr, _CHOICES[name]))
             raise WrongChoice(f"kc.config.{name} cannot be {value!r}", advice=f"choose one of {choices}")
+        if name in ("tape_limit", "threads") and (not isinstance(value, int) or value < 0):
+            raise WrongChoice(f"kc.config.{name} cannot be {value!r}", advice="it is a whole number, zero or more")
         if name == "cache_dir" and value is not None:
             value = Path(str(value))
         object.__setattr__(self, name, value)
@@ -66,6 +68,14 @@ class Config:
         """Counts the changes of any setting."""
         value: int = object.__getattribute__(self, "_generation")
         return value
+
+
+def _number(name: str, default: int) -> int:
+    """A number from the environment."""
+    text = os.environ.get(name, "").strip() or str(default)
+    if not text.isdecimal():
+        raise WrongChoice(f"{name}={text} in the environment is no whole number", advice=f"unset it: it is {default} then")
+    return int(text)
 
 
 config = Config()

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cache, cached_property
 from typing import Any
 
 import numpy as np
+
+from .errors import WrongType, WrongUse
 
 
 class Type:
@@ -22,7 +24,7 @@ class Type:
 
 @dataclass(frozen=True, eq=False)
 class Scalar(Type):
-    """One machine number. `kind` is b(ool), i(nt), u(nsigned) or f(loat); REAL has no size yet. Compared by identity."""
+    """One machine number. `kind` is b(ool), i(nt), u(nsigned) or f(loat); REAL has no size yet."""
 
     name: str
     kind: str
@@ -217,7 +219,9 @@ class StructValue:
     def __init__(self, struct: Struct, values: tuple[Any, ...], named: dict[str, Any]):
         unknown = [n for n in named if n not in struct.names]
         if unknown or len(values) > len(struct.fields):
-            raise TypeError(f"{struct.name} has the fields {', '.join(struct.names)}; got {unknown or values}")
+            found = ", ".join(unknown) if unknown else f"{len(values)} of them"
+            raise WrongUse(f"{struct.name} has the fields {', '.join(struct.names)}, not {found}",
+                           advice=f"write {struct.name}({', '.join(f'{n}=…' for n in struct.names)})")  # fmt: skip
         self.struct = struct
         given = dict(zip(struct.names, values, strict=False)) | named
         for name, type in struct.fields:
@@ -244,7 +248,8 @@ class _ArrayFactory:
     def __getitem__(self, item: Any) -> ArrayType:
         element, ndim = item if isinstance(item, tuple) else (item, 1)
         if not isinstance(ndim, int) or not 1 <= ndim <= 4:
-            raise TypeError(f"kc.Array[T, ndim] has 1 to 4 dimensions, not {ndim!r}")
+            raise WrongType(f"kc.Array[T, ndim] has 1 to 4 dimensions, not {ndim!r}",
+                            advice="write kc.Array[float] or kc.Array[float, 2]")  # fmt: skip
         return ArrayType(as_type(element), ndim)
 
 
@@ -252,7 +257,7 @@ def as_type(annotation: Any) -> Type:
     """The type that an annotation means: Python's `float`, `int`, `bool`, a tuple of types, or one of ours."""
     if isinstance(annotation, Type):
         return annotation
-    if annotation in _PYTHON_TYPES:
+    if isinstance(annotation, type) and annotation in _PYTHON_TYPES:
         return _PYTHON_TYPES[annotation]
     if isinstance(annotation, tuple):
         return Tuple(tuple(as_type(a) for a in annotation))
@@ -263,13 +268,14 @@ def as_type(annotation: Any) -> Type:
         for scalar in SCALARS:
             if scalar.name == name:
                 return scalar
-    raise TypeError(f"{annotation!r} is no type of the kernel language")
+    name = annotation.__name__ if isinstance(annotation, type) else repr(annotation)
+    raise WrongType(f"{name} is no type of the kernel language")
 
 
 _PYTHON_TYPES: dict[Any, Scalar] = {float: REAL, int: INT32, bool: BOOL}
 
 
-@lru_cache(maxsize=None)
+@cache
 def resolve(type: Type, real: Scalar) -> Type:
     """`type` with the polymorphic real replaced by `real`."""
     if type is REAL:
@@ -313,16 +319,16 @@ def leaf_items(type: Type, name: str = "") -> Iterator[tuple[str, Scalar]]:
         for field, item in type.fields:
             yield from leaf_items(item, f"{name}.{field}")
     else:
-        raise TypeError(f"{type!r} has no leaves")
+        raise WrongType(f"{type!r} is no value: it cannot be stored, or be part of another type")
 
 
-@lru_cache(maxsize=None)
+@cache
 def leaves(type: Type) -> tuple[Scalar, ...]:
     """The scalar types of the leaves of a value type."""
     return tuple(scalar for _, scalar in leaf_items(type))
 
 
-@lru_cache(maxsize=None)
+@cache
 def element_dtype(type: Type) -> tuple[np.dtype[Any], tuple[int, ...]]:
     """How one array element lies in memory: base dtype and trailing dimensions (the real type must be resolved)."""
     if isinstance(type, Scalar):
@@ -332,10 +338,10 @@ def element_dtype(type: Type) -> tuple[np.dtype[Any], tuple[int, ...]]:
     if isinstance(type, Struct):
         fields = [(n, *element_dtype(t)) for n, t in type.fields]
         return np.dtype([(n, d, s) for n, d, s in fields], align=True), ()
-    raise TypeError(f"an array cannot hold {type!r}")
+    raise WrongType(f"an array cannot hold {type!r}", advice="arrays hold numbers, vectors, matrices and structs")
 
 
-@lru_cache(maxsize=None)
+@cache
 def leaf_offsets(type: Type) -> tuple[int, ...]:
     """Byte offset of each leaf inside one array element."""
     if isinstance(type, Struct):
@@ -360,7 +366,7 @@ def zero_value(type: Type) -> Any:
         return type()
     if isinstance(type, Struct):
         return type()
-    raise TypeError(f"{type!r} has no value outside a kernel")
+    raise WrongType(f"{type!r} has no value outside a kernel")
 
 
 def struct(cls: type) -> Struct:
@@ -369,7 +375,7 @@ def struct(cls: type) -> Struct:
 
     fields = tuple((name, as_type(t)) for name, t in typing.get_type_hints(cls).items())
     if not fields:
-        raise TypeError(f"@kc.struct {cls.__name__} has no annotated fields")
+        raise WrongType(f"@kc.struct {cls.__name__} has no annotated fields", advice="write them as `mass: float`")
     return Struct(cls.__name__, fields)
 
 
@@ -394,7 +400,7 @@ def tensor(element: Any) -> ArrayType:
 
 def local(n: int, element: Any = float) -> Any:
     """Inside a kernel: a local array of n zeros of the given type."""
-    raise TypeError("kc.local(n, T) is for use inside kernels; use kc.zeros(n, dtype=T) outside")
+    raise WrongUse("kc.local(n, T) is for use inside kernels", advice="use kc.zeros(n, dtype=T) outside")
 
 
 Array = _ArrayFactory()

@@ -11,7 +11,7 @@ from typing import Any
 
 from .. import types as t
 from ..builtins import TABLE, CompoundRow, ScalarRow
-from ..errors import MissingReturn, NoOverload, NotDifferentiable, Recursion, TypeMismatch, Unsupported
+from ..errors import MissingReturn, NoOverload, NotDifferentiable, Recursion, TypeMismatch, Unsupported, WrongType
 from ..ir import (
     FALSE,
     TRUE,
@@ -50,7 +50,8 @@ from .values import (
     type_of,
 )
 
-_PYTHON_NAMES = {python.abs: "abs", python.min: "min", python.max: "max", python.pow: "pow"}
+_PYTHON_NAMES = ((python.abs, "abs"), (python.min, "min"), (python.max, "max"), (python.pow, "pow"))
+_TYPES = "types are float, int, bool, kc.float3, kc.mat33, a @kc.struct, …"
 
 
 class Gradients:
@@ -92,7 +93,7 @@ class Calls(Expressions):
             return self.inline(target, args, named, node)
         if isinstance(target, t.Struct):
             return self.construct_struct(target, args, named, node)
-        self.no_names(named, getattr(target, "__name__", repr(target)), node)
+        self.no_names(named, str(getattr(target, "__name__", None) or getattr(target, "name", repr(target))), node)
         if isinstance(target, ScalarRow):
             return self.scalar_call(target, args, node)
         if isinstance(target, CompoundRow):
@@ -109,23 +110,25 @@ class Calls(Expressions):
 
     def python_call(self, target: Any, args: list[Any], node: ast.Call) -> Any:
         """Functions of Python that have a meaning in kernels."""
-        if target in (float, int, bool):
+        # By identity: the target may be any object of the user's.
+        if target is float or target is int or target is bool:
             return self.conversion(target, args, node)
         if target is len:
             return self.call_len(args, node)
         if target is round:
             return self.call_round(args, node)
-        if target in (min, max) and len(args) > 2:
-            row = TABLE.scalar(_PYTHON_NAMES[target])
+        known = next((name for function, name in _PYTHON_NAMES if function is target), None)
+        if known in ("min", "max") and len(args) > 2:
+            row = TABLE.scalar(known)
             result = args[0]
             for other in args[1:]:
                 result = self.scalar_call(row, [result, other], node)
             return result
         if target is python.pow and len(args) == 2:
             return self.binary(ast.Pow, args[0], args[1], node)
-        if target in _PYTHON_NAMES:
-            return self.scalar_call(TABLE.scalar(_PYTHON_NAMES[target]), args, node)
-        if target in (t.vec, t.mat):
+        if known is not None:
+            return self.scalar_call(TABLE.scalar(known), args, node)
+        if target is t.vec or target is t.mat:
             return Known(target(*(self.static_argument(a, node) for a in args)))
         if target is t.local:
             return self.call_local(args, node)
@@ -292,10 +295,9 @@ class Calls(Expressions):
         """The type that an annotation or an argument means."""
         try:
             return self.resolved(value.object if isinstance(value, Known) else None)
-        except TypeError:
+        except WrongType:
             found = describe(value).removeprefix("the type ")
-            advice = "types are float, int, bool, kc.float3, kc.mat33, a @kc.struct, …"
-            raise self.fail(TypeMismatch, f"{found} is no type of the kernel language", node, advice=advice) from None
+            raise self.fail(TypeMismatch, f"{found} is no type of the kernel language", node, advice=_TYPES) from None
 
     def static_argument(self, value: Any, node: ast.AST) -> Any:
         if isinstance(value, Known):
@@ -316,7 +318,7 @@ class Calls(Expressions):
         n = length_of(type_of(args[0])) if len(args) == 1 else None
         if n is None:
             shown = ", ".join(map(describe, args)) or "nothing"
-            raise self.fail(TypeMismatch, f"len() of {shown}", node, advice="arrays, vectors and tuples have a length")
+            raise self.fail(TypeMismatch, f"{shown} has no length", node, advice="arrays, vectors and tuples have one")
         return Weak(n)
 
     # -- built-ins
@@ -393,8 +395,7 @@ class Calls(Expressions):
         if "$seq" in outer.env:
             frame.env["$seq"] = outer.env["$seq"]
         frame.types.update({n: k for n, v in frame.env.items() if (k := type_of(v)) is not None})
-        hint = source.annotations.get("return")
-        frame.returns = self.resolved(hint) if hint is not None else None
+        frame.returns = self.declared(source, "return")
         frame.env["$ret"] = FALSE
         self.frame = frame
         self.calls.append((function, self.span(source.definition)))
@@ -446,11 +447,19 @@ class Calls(Expressions):
                 raise self.fail(NoOverload, f"{source.name}() misses the argument {name!r}", node,
                                 advice=f"candidates: {source.name}({', '.join(names)})")  # fmt: skip
             value = given[name] if name in given else self.wrap(defaults[name])
-            hint = source.annotations.get(name)
-            if hint is not None:
-                value = self.convert(value, self.resolved(hint), node, f"argument {name!r} of {source.name}()")
+            kind = self.declared(source, name)
+            if kind is not None:
+                value = self.convert(value, kind, node, f"argument {name!r} of {source.name}()")
             bound[name] = self.strengthen(value) if name in changed else value
         return bound
+
+    def declared(self, source: Source, name: str) -> t.Type | None:
+        """The annotated type of a parameter, or of the result; None where there is none."""
+        hint = source.annotations.get(name)
+        try:
+            return self.resolved(hint) if hint is not None else None
+        except WrongType as error:
+            raise TypeMismatch(error.message, source.annotation_span(name), advice=_TYPES) from None
 
     # -- functions with a rule of their own
     def custom_call(self, function: Func, args: list[Any], named: dict[str, Any], node: ast.Call) -> Any:
@@ -504,7 +513,8 @@ class Calls(Expressions):
             assert function.rule is not None
             wanted, found = ", ".join(map(type_name, want)), ", ".join(map(describe, got))
             raise TypeMismatch(f"the adjoint of {function.name} must return one adjoint per parameter, ({wanted}), not "
-                               f"({found})", function.rule.head)  # fmt: skip
+                               f"({found})", function.rule.head,
+                               advice="return the adjoints in the order of the parameters")  # fmt: skip
 
     # -- derivatives inside kernels
     def call_grad(self, args: list[Any], node: ast.AST) -> Any:
@@ -537,7 +547,7 @@ class Calls(Expressions):
     # -- intrinsics
     def call_static(self, node: ast.Call) -> Any:
         if len(node.args) != 1 or node.keywords:
-            raise self.fail(NoOverload, "kc.static(expr) takes one expression", node, advice="join them to one")
+            raise self.fail(NoOverload, "kc.static() takes one expression", node, advice="write kc.static(expression)")
         scope: dict[str, Any] = dict(self.frame.source.globals)
         scope |= {n: c.cell_contents for n, c in self.frame.source.cells.items()}
         for name, value in self.frame.env.items():

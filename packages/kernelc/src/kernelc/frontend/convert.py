@@ -25,6 +25,7 @@ class Frame:
     is_kernel: bool = False
     loop_depth: int = 0
     trial: int = 0
+    bare_return: bool = False
     unrolled: int = 1
 
 
@@ -86,9 +87,8 @@ class Convert:
     def number(self, value: Any, kind: t.Scalar, node: ast.AST, what: str = "this value") -> Value:
         """Convert implicitly, as far as Python would: literals to anything that holds them, integers to reals."""
         if isinstance(value, Weak):
-            number = value.value
-            if kind.is_float or isinstance(number, bool) or (isinstance(number, int) and holds(kind, number)):
-                return const(kind, number)
+            if fits(value, kind):
+                return const(kind, value.value)
         elif isinstance(value, Value):
             if value.type is kind:
                 return value
@@ -101,14 +101,18 @@ class Convert:
             if value.type.is_float and kind.is_float:
                 raise self.fail(MixedPrecision, f"{what} is {value.type}, but {kind} is needed here", node)
         if isinstance(value, Weak) and isinstance(value.value, int) and kind.is_int:
-            raise self.fail(TypeMismatch, f"{value.value} does not fit {kind}", node,
-                            advice="use kc.int64(...), or a real with a decimal point")  # fmt: skip
+            advice = "write it as a real, with a decimal point" if kind is t.INT64 else "use kc.int64(...), or a real"
+            raise self.fail(TypeMismatch, f"{value.value} does not fit {kind}", node, advice=advice)
         raise self.mismatch(value, kind, node, what)
 
     def mismatch(self, value: Any, kind: t.Type, node: ast.AST, what: str) -> SourceError:
         if is_number(value) and isinstance(kind, t.Scalar):
             short = {"int32": "int", "bool": "bool"} if type_of(value) is not t.INT64 else {}
             advice = f"convert it: {short.get(kind.name, f'kc.{kind}')}(...)"
+        elif isinstance(kind, t.ArrayType):
+            found = repr(value.array.type) if isinstance(value, ArrayVal) else describe(value)
+            return self.fail(TypeMismatch, f"{what} is {found}, but {kind!r} is needed here", node,
+                             advice="pass an array of that type and that many dimensions")  # fmt: skip
         elif isinstance(value, ArrayVal):
             advice = f"index it: {value.array.name}[{', '.join('ijkl'[: value.array.type.ndim])}]"
         elif isinstance(value, Known):
@@ -141,9 +145,8 @@ class Convert:
         if left is right:
             return left
         if left.is_float and right.is_float:
-            raise self.fail(
-                MixedPrecision, f"{a.name or 'one side'} is {left} and {b.name or 'the other'} is {right}", node
-            )
+            inside = self.caller is not None  # of a library function, whose source is not the user's
+            raise self.fail(MixedPrecision, _both_sides(left, right, ast.Pass() if inside else node), node)
         if left.is_float or right.is_float:
             return left if left.is_float else right
         if "b" in (left.kind, right.kind):
@@ -212,6 +215,21 @@ class Convert:
             self.captures.setdefault((id(capture.holder), capture.name), capture)
 
 
+def fits(literal: Weak, kind: t.Scalar) -> bool:
+    """Whether a literal may become a number of this type."""
+    number = literal.value
+    return kind.is_float or isinstance(number, bool) or (isinstance(number, int) and holds(kind, number))
+
+
+def _both_sides(left: t.Scalar, right: t.Scalar, node: ast.AST) -> str:
+    """Which side of an expression has which precision."""
+    if isinstance(node, ast.BinOp):
+        return f"{ast.unparse(node.left)} is {left}, but {ast.unparse(node.right)} is {right}"
+    if isinstance(node, ast.AugAssign):
+        return f"{ast.unparse(node.target)} is {left}, but {ast.unparse(node.value)} is {right}"
+    return f"one value here is {left}, and another is {right}"
+
+
 def holds(kind: t.Scalar, number: int) -> bool:
     """Whether an integer type holds a number."""
     if kind.kind not in "iu":
@@ -221,4 +239,4 @@ def holds(kind: t.Scalar, number: int) -> bool:
     return low <= number < high
 
 
-__all__ = ["Convert", "Frame", "Restart", "ReturnType", "ShapeVal", "holds", "type_of"]
+__all__ = ["Convert", "Frame", "Restart", "ReturnType", "ShapeVal", "fits", "holds", "type_of"]

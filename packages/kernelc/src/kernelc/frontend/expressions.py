@@ -164,8 +164,7 @@ class Expressions(Convert):
         items = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
         for item in items:
             if isinstance(item, ast.Slice):
-                raise self.fail(Unsupported, "slices are not part of the kernel language", item,
-                                advice="index the elements, or pass a view of the array to the launch")  # fmt: skip
+                raise self.refuse(item)
         return [self.expr(item) for item in items]
 
     def subscript(self, base: Any, keys: list[Any], node: ast.AST) -> Any:
@@ -177,9 +176,13 @@ class Expressions(Convert):
         if isinstance(base, ShapeVal):
             axis, ndim = static_int(keys[0]), base.array.type.ndim
             if len(keys) != 1 or axis is None or not -ndim <= axis < ndim:
-                name, known = base.array.name, f"0 to {ndim - 1}" if ndim > 1 else "0"
-                raise self.fail(WrongIndexCount, f"{name}.shape is indexed by a literal, here {known}", node,
-                                advice=f"write {name}.shape[0]")  # fmt: skip
+                name, known = base.array.name, ", ".join(f"{base.array.name}.shape[{k}]" for k in range(ndim))
+                text = (
+                    f"{name} has {ndim} dimension{'s' * (ndim > 1)}"
+                    if axis is not None
+                    else "a shape is indexed by a literal"
+                )
+                raise self.fail(WrongIndexCount, text, node, advice=f"there is {known}")
             return self.b.query("shape", axis % ndim, base.array)
         if isinstance(base, TupleVal):
             key = static_int(keys[0])
@@ -275,7 +278,7 @@ class Expressions(Convert):
             raise self.fail(TypeMismatch, f"{a!r} {_SIGNS[kind]} {b!r}: {error}", node,
                             advice="both sides are known while compiling: change one") from None  # fmt: skip
         if isinstance(value, complex):
-            raise self.fail(TypeMismatch, f"{a!r} ** {b!r} is complex", node, advice="raise a positive number")
+            raise self.fail(TypeMismatch, f"({a!r}) ** {b!r} is complex", node, advice="raise a positive number")
         return Weak(value)
 
     def scalar_binary(self, kind: type, a: Any, b: Any, node: ast.AST) -> Any:
@@ -506,6 +509,10 @@ def _operator_advice(kind: type, a: Any, b: Any) -> str:
             return f"index it: {_element(value)}"
         if not (is_number(value) or isinstance(value, Agg)):
             return "operators join numbers, vectors, matrices and quaternions"
+    if kind in (ast.Mult, ast.MatMult) and (isinstance(type_of(a), t.Mat) or isinstance(type_of(b), t.Mat)):
+        return "a matrix has as many columns as what follows has rows; write M * v or M @ v"
+    if kind is ast.Pow:
+        return "raise each component"
     if kind is ast.Mult:
         return "use kc.dot, kc.cross or kc.cw_mul for vectors"
     if kind is ast.Div and isinstance(b, Agg):

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from ..errors import WrongUse
+
 
 @dataclass(frozen=True)
 class Intrinsic:
@@ -14,7 +16,8 @@ class Intrinsic:
     doc: str
 
     def __call__(self, *args: Any, **named: Any) -> Any:
-        raise TypeError(f"kc.{self.name}() is for use inside kernels and functions of kernels")
+        raise WrongUse(f"kc.{self.name}() is for use inside kernels",
+                       advice="call it in a @kc.kernel, and run that with kc.launch(...)")  # fmt: skip
 
 
 tid = Intrinsic("tid", "index of this thread in the launch grid: `i = kc.tid()`, `i, j = kc.tid()`")

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from .. import types as t
-from ..errors import MissingAnnotation, Unsupported
+from ..errors import MissingAnnotation, Unsupported, WrongType
 from ..ir import FALSE, ArrayRef, Kernel, Param, Query, Value, const, verify
 from .control import Control
 from .convert import Restart
@@ -26,15 +26,19 @@ def signature(source: Source) -> dict[str, t.Type]:
     """The declared parameters of a kernel, in order."""
     spec = source.definition.args
     if spec.vararg or spec.kwarg or spec.kwonlyargs:
-        raise Unsupported(f"kernel {source.name} has *args, **kwargs or keyword-only parameters", source.head)
+        raise Unsupported(f"kernel {source.name} has *args, **kwargs or keyword-only parameters", source.head,
+                          advice="name its parameters one by one; launches pass them by position")  # fmt: skip
     found: dict[str, t.Type] = {}
     for arg in (*spec.posonlyargs, *spec.args):
         if arg.arg not in source.annotations:
             raise MissingAnnotation(f"parameter {arg.arg!r} of kernel {source.name} has no type", source.span(arg))
         try:
             found[arg.arg] = t.as_type(source.annotations[arg.arg])
-        except TypeError as error:
-            raise MissingAnnotation(str(error), source.span(arg)) from None
+        except WrongType as error:
+            raise MissingAnnotation(error.message, source.span(arg)) from None
+        if isinstance(found[arg.arg], (t.Tuple, t.Local)):
+            text = f"parameter {arg.arg!r} of kernel {source.name} cannot be a tuple"
+            raise MissingAnnotation(text, source.span(arg), advice="use a vector such as kc.int2, or two parameters")
     return found
 
 
@@ -44,6 +48,9 @@ def lower(source: Source, real: t.Scalar, boxed: Sequence[str] = ()) -> Lowered:
         return _lower(source, real, boxed, records=False)
     except Restart:
         return _lower(source, real, boxed, records=True)
+    except RecursionError:
+        raise Unsupported(f"{source.name} is nested too deeply", source.head,
+                          advice="split long expressions over several lines") from None  # fmt: skip
 
 
 def _lower(source: Source, real: t.Scalar, boxed: Sequence[str], *, records: bool) -> Lowered:

@@ -13,6 +13,7 @@ from typing import Any
 from ..errors import MissingAnnotation, NoSource, Span
 
 MISSING = object()
+_USEFUL_BUILTINS = ("abs", "bool", "float", "int", "len", "max", "min", "pow", "print", "range", "round")
 
 
 @dataclass(frozen=True, eq=False)
@@ -121,10 +122,14 @@ class Source:
         try:
             return eval(hint, self.globals, local)
         except Exception as error:
-            spec = self.definition.args
-            nodes = {a.arg: a.annotation for a in (*spec.posonlyargs, *spec.args, *spec.kwonlyargs)}
-            node = nodes.get(name) or self.definition.returns
-            raise self.bad_annotation(error, self.span(node) if node is not None else self.head) from None
+            raise self.bad_annotation(error, self.annotation_span(name)) from None
+
+    def annotation_span(self, name: str) -> Span:
+        """Where the annotation of a parameter, or of the result, stands."""
+        spec = self.definition.args
+        nodes = {a.arg: a.annotation for a in (*spec.posonlyargs, *spec.args, *spec.kwonlyargs)}
+        node = nodes.get(name) or self.definition.returns
+        return self.span(node) if node is not None else self.head
 
     def bad_annotation(self, error: Exception, span: Span) -> MissingAnnotation:
         advice = ""
@@ -168,7 +173,8 @@ class Source:
         return MISSING, None
 
     def known_names(self) -> set[str]:
-        return {*self.cells, *self.globals, *(n for n in dir(builtins) if not n.startswith("_"))}
+        """What a misspelt name may have meant."""
+        return {*self.cells, *self.globals, *_USEFUL_BUILTINS}
 
 
 def assigned_names(nodes: list[ast.stmt]) -> list[str]:
