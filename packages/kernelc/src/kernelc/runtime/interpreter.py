@@ -11,7 +11,7 @@ import numpy as np
 
 from .. import ir
 from ..builtins import TABLE
-from ..errors import FAILURES, OutOfBounds
+from ..errors import FAILURES, DivisionByZero, NotANumber, OutOfBounds, RunError
 from ..types import Composite, Scalar, Struct, Type
 
 
@@ -24,6 +24,8 @@ class Memory:
     dim: tuple[int, ...]
     record: dict[tuple[int, int], int] = field(default_factory=dict)
     printed: list[str] = field(default_factory=list)
+    debug: bool = False
+    """Check what the kernel computes, as debug mode does on the CPU."""
 
 
 def interpret(kernel: ir.Kernel, memory: Memory) -> None:
@@ -55,6 +57,7 @@ class _Thread:
         self.env: dict[ir.Value, Any] = dict(memory.values)
         self.tapes: dict[ir.Tape, list[list[Any]]] = {}
         self.undo: list[tuple[np.ndarray[Any, Any], Any, Any]] = []
+        self.debug = memory.debug
 
     def run(self) -> None:
         self.block(self.kernel.body)
@@ -75,7 +78,15 @@ class _Thread:
         elif s.op == "cast":
             self.env[s.out] = _cast(s.out.type, args[0])
         else:
+            if self.debug and s.op in ("div", "floordiv", "mod") and args[1] == 0:
+                self.fail(DivisionByZero, f"{s.op} by zero", s)
             self.env[s.out] = s.out.type.numpy.type(TABLE.scalar(s.op).python(*args))
+            if self.debug and s.out.type.is_float and np.isnan(self.env[s.out]) and not np.isnan(args).any():
+                self.fail(NotANumber, f"{s.op} gave NaN", s)
+
+    def fail(self, kind: type[RunError], text: str, stmt: ir.Stmt) -> None:
+        name = self.kernel.name
+        raise kind(f"{name}, thread {self.thread}: {text}", stmt.span, kernel=name, thread=self.thread)
 
     def run_Query(self, s: ir.Query) -> None:
         if s.what == "shape":
@@ -93,8 +104,8 @@ class _Thread:
         at = tuple(int(self.get(i)) for i in index)
         for axis, i in enumerate(at):
             if not 0 <= i < data.shape[axis]:
-                raise OutOfBounds(f"index {i} is out of bounds for {array!r} of size {data.shape[axis]} on axis {axis}",
-                                  stmt.span, kernel=self.kernel.name, thread=self.thread)  # fmt: skip
+                size = data.shape[axis]
+                self.fail(OutOfBounds, f"index {i} is out of bounds for {array!r} of size {size} on axis {axis}", stmt)
         fields, rest = _paths(array.type.element)[comp]
         for name in fields:
             data = data[name]
@@ -108,6 +119,8 @@ class _Thread:
     def run_Store(self, s: ir.Store) -> None:
         for value, comp in zip(s.values, s.comps, strict=True):
             data, at = self.place(s.array, s.index, comp, s)
+            if self.debug and value.type.is_float and np.isnan(self.get(value)):
+                self.fail(NotANumber, f"NaN stored in {s.array!r}[{', '.join(str(i) for i in at)}]", s)
             if s.logged:
                 self.undo.append((data, at, data[at].copy()))
             data[at] = self.get(value)
@@ -153,8 +166,8 @@ class _Thread:
     # -- reports
     def run_Check(self, s: ir.Check) -> None:
         if not self.get(s.cond):
-            raise FAILURES[s.code](f"{self.kernel.name}, thread {self.thread}: {s.message}", s.span,
-                                   kernel=self.kernel.name, thread=self.thread)  # fmt: skip
+            message = f"assertion failed: {s.message}" if s.code == 1 else s.message
+            self.fail(FAILURES[s.code], message, s)
 
     def run_Print(self, s: ir.Print) -> None:
         values = iter([self.get(v) for v in s.values])

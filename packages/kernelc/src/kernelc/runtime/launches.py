@@ -230,6 +230,7 @@ def run_python(
     memory.arrays.update(roles)
     if record is not None:
         memory.record = record
+    memory.debug = config.debug and which == "forward"
     interpret(kernel, memory)
     for line in memory.printed:
         print(line)
