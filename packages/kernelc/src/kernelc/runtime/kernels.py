@@ -161,7 +161,7 @@ class Kernel:
             raise WrongRank(f"{self.name}: argument {name!r} must be an array of {kind.element!r}, not a number",
                             advice="wrap it: kc.array([value])")  # fmt: skip
         made = array(arg)
-        if written and not np.may_share_memory(made._data, numbers(arg)):
+        if written and made._data.size and not np.may_share_memory(made._data, numbers(arg)):
             raise ReadOnly(f"{self.name}: argument {name!r} is written, but only a copy of it could be",
                            advice="pass an array: kc.zeros, or a NumPy array of native, aligned numbers")  # fmt: skip
         if made.element is t.INT64 and kind.element is t.INT32 and not written:
