@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -12,8 +12,9 @@ from .registry import compound
 
 _ZERO, _ONE, _X, _Y = np.zeros(3), np.ones(3), np.array([1.0, 0, 0]), np.array([0, 1.0, 0])
 _EYE, _IDENTITY = np.eye(3), np.array([0, 0, 0, 1.0])
-_Rng = np.random.Generator
 _Types = tuple[Type, ...]
+if TYPE_CHECKING:
+    _Rng = np.random.Generator  # importing it takes as long as a third of kernelc
 
 
 # -- arguments for tests, where ranges alone do not do
