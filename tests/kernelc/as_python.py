@@ -13,7 +13,8 @@
     test_means_what_python_means = laws.test()
 
 Each function runs as plain Python on Python's own numbers, then as a kernel, one thread per row of `over` (or per
-`dim`), in both precisions, compiled and interpreted. All kernels of a module are compiled as one.
+`dim`), in both precisions, compiled (with and without lanes) and interpreted. All kernels of a module are compiled as
+one.
 """
 
 # No postponed annotations here: the kernels below are annotated with types that are local to a function.
@@ -184,13 +185,15 @@ class Laws:
                 except kc.KernelError:
                     pass
         compiling.prebuild(jobs)
+        compiling.prebuild(jobs, total=1 << 20)  # in lanes
 
     def test(self) -> Any:
         @pytest.mark.parametrize("case", self.cases, ids=str)
-        @pytest.mark.parametrize("device", ["cpu", "python"])
-        def means_what_python_means(case: Case, device: str) -> None:
+        @pytest.mark.parametrize("device", ["cpu", "lanes", "python"])
+        def means_what_python_means(case: Case, device: str, monkeypatch: pytest.MonkeyPatch) -> None:
             self.build()
-            case.check(device, np.float64)
-            case.check(device, np.float32)
+            monkeypatch.setattr(kc.config, "lanes", "auto" if device == "lanes" else 0)
+            for real in (np.float64, np.float32):
+                case.check("python" if device == "python" else "cpu", real)
 
         return means_what_python_means

@@ -74,7 +74,7 @@ def _number(name: str, default: int) -> int:
     """A number from the environment."""
     text = os.environ.get(name, "").strip() or str(default)
     if not text.isdecimal():
-        raise WrongChoice(f"{name}={text} in the environment is no whole number", advice=f"unset it: it is {default} then")
+        raise WrongChoice(f"{name}={text} in the environment is no whole number", advice=f"unset it for {default}")
     return int(text)
 
 
