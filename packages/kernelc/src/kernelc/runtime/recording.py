@@ -32,13 +32,13 @@ def stop(tape: Any) -> None:
 
 def outer(tape: Any) -> list[Any]:
     """The tapes of this thread that were opened before this one and are still open."""
-    tapes = open_tapes.get(get_ident(), [])
-    return [other for other in tapes[:-1] if other is not tape]
+    tapes = open_tapes.get(get_ident())
+    return [other for other in tapes[:-1] if other is not tape] if tapes and len(tapes) > 1 else []
 
 
 def records(tape: Any) -> bool:
     """Whether a tape is open, in any thread."""
-    return any(tape in tapes for tapes in list(open_tapes.values()))
+    return bool(open_tapes) and any(tape in tapes for tapes in list(open_tapes.values()))
 
 
 class paused:

@@ -16,7 +16,7 @@ import numpy as np
 
 from .. import _native
 from ..config import config
-from ..errors import CutGradient, NonScalarLoss, NotRecorded, Overwritten, TapeError, WrongShape
+from ..errors import CutGradient, NonScalarLoss, NotRecorded, Overwritten, TapeError, WrongShape, public
 from . import launches, recording
 from .arrays import Array, Storage, _plain, array_words, as_view
 from .kernels import Plan
@@ -82,7 +82,8 @@ class Tape:
         root = array.root
         if root.requires_grad or array.requires_grad or root._storage in self._active:
             return True
-        return any(outer._carries(array) for outer in recording.outer(self))
+        outer = recording.outer(self)
+        return bool(outer) and any(other._carries(array) for other in outer)
 
     def _launch(self, plan: Plan, args: list[Any], dim: tuple[int, ...], device: str) -> None:
         """Run and record a launch."""
@@ -135,20 +136,21 @@ class Tape:
         assert plan is not None
         launches.apply_settings()
         total, head = launches.grid(entry.dim, plan.kernel)
-        if entry.seeds is not None:
+        if entry.seeds is not None and plan.binaries[total >= plan.width] is None:
             # Both sweeps are built in one run of the tool chain.
             plan.variant.binaries([("forward", frozenset()), ("adjoint", entry.seeds)], plan.contiguous, total)
         binary = launches.prepare(plan, total)
-        block = bytearray(launches.block_of(plan, entry.args, head))
         if plan.variant.records:
             entry.record = _native.Record()
-            struct.pack_into("<q", block, 32, entry.record.pointer)
-        step = self._forward.add_launch(binary.entry, bytes(block), total, binary.parallel, entry.record)
+            head = head[:32] + struct.pack("<q", entry.record.pointer)
+        block = launches.block_of(plan, entry.args, head)
+        step = self._forward.add_launch(binary.entry, block, total, binary.parallel, entry.record)
         self._codes[step], self._names[step] = binary.code, plan.kernel.name
         self._forward.keep(entry.args)
-        checked = launches.with_shadows(plan, entry.args, block) if config.debug else bytes(block)
+        checked = launches.with_shadows(plan, entry.args, bytearray(block)) if config.debug else block
         failure = _native.launch(binary.entry, checked, total, binary.parallel)
-        launches.report(binary.code, failure, plan.kernel.name)
+        if failure is not None or binary.prints:
+            launches.report(binary.code, failure, plan.kernel.name)
 
     def _again_in_python(self, entry: Entry) -> None:
         assert entry.plan is not None
@@ -261,6 +263,7 @@ class Tape:
         self.entries.append(entry)
 
     # -- running again
+    @public
     def replay(self) -> None:
         """Run the recorded program again, with what the arrays hold now."""
         if recording.records(self):
@@ -284,6 +287,7 @@ class Tape:
             raise launches.error_of(codes[failure.step], failure, names[failure.step])
 
     # -- going back
+    @public
     def backward(self, loss: Array | None = None, grads: Mapping[Array, Any] | None = None) -> None:
         """Add the gradients of a one-element `loss`, or of Σ grads[a]·a, to those of the leaves."""
         if recording.records(self):
