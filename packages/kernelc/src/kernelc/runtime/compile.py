@@ -32,6 +32,8 @@ class Options:
     """What a kernel's decorator may set."""
 
     loop_tape: str = "all"
+    lanes: int | None = None
+    """How many threads run side by side, where the setting of the process is not to hold."""
 
 
 @dataclass
@@ -61,7 +63,6 @@ class Variant:
         self._adjoints: dict[frozenset[int], AdjointKernel] = {}
         self._tangents: dict[frozenset[int], ir.Kernel] = {}
         self._binaries: dict[Any, Binary] = {}
-        self._refused: dict[ir.Kernel, str] = {}
         self._reads: dict[frozenset[int], tuple[frozenset[int], frozenset[int], frozenset[int]]] = {}
         self._widths: dict[tuple[str, frozenset[int], int], int] = {}
         walk = list(self.kernel.body.walk())
@@ -115,14 +116,10 @@ class Variant:
         return self._widths[key]
 
     def _find_width(self, which: str, seeds: frozenset[int]) -> int:
-        if config.debug or not config.lanes:
+        wanted = config.lanes if self.options.lanes is None else self.options.lanes
+        if config.debug or not wanted or lanes_refused(self.ir_of(which, seeds)):
             return 0
-        kernel = self.ir_of(which, seeds)
-        if kernel not in self._refused:
-            self._refused[kernel] = lanes_refused(kernel)
-        if self._refused[kernel]:
-            return 0
-        return simd().bytes // self.real.size if config.lanes == "auto" else int(config.lanes)
+        return simd().bytes // self.real.size if wanted == "auto" else int(wanted)
 
     def code(
         self, which: str, seeds: frozenset[int], contiguous: frozenset[int], width: int = 0, suffix: str = ""

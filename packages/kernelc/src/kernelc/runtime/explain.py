@@ -5,13 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from .. import types as t
-from ..codegen import HEADER, is_parallel
-from ..errors import Span
+from ..codegen import HEADER, is_parallel, lanes_refused
+from ..errors import Span, public
 from ..ir import Const, kernel_text
 from .compile import Variant
 from .kernels import Kernel
 
 
+@public
 def inspect(kernel: Kernel, what: str = "ir", *, real: t.Scalar = t.FLOAT32) -> str:
     """The kernel as text: "ir", "adjoint" (its reverse, as IR), "tangent", "cpp" (both kernels) or "cuda"."""
     variant, seeds = kernel.variant(real), real_arrays(kernel)
@@ -69,6 +70,9 @@ class Explanation:
     writes: list[str] = field(default_factory=list)
     parallel: bool = True
     parallel_adjoint: bool = True
+    lanes: str = ""
+    """Why the forward kernel runs thread by thread instead of in SIMD lanes; empty if it runs in lanes."""
+    lanes_adjoint: str = ""
 
     def __str__(self) -> str:
         lines = [
@@ -76,6 +80,8 @@ class Explanation:
             f"writes {', '.join(self.writes) or 'nothing'}"
         ]
         lines.append(f"  forward runs {_how(self.parallel)}, adjoint {_how(self.parallel_adjoint)}")
+        for word, reason in (("forward", self.lanes), ("adjoint", self.lanes_adjoint)):
+            lines.append(f"  {word} in SIMD lanes" if not reason else f"  {word} thread by thread: {reason}")
         if not self.taped:
             lines.append("  taped: nothing")
         for item in self.taped:
@@ -98,6 +104,7 @@ def _how(parallel: bool) -> str:
     return "in parallel" if parallel else "in thread order (sums over shared elements)"
 
 
+@public
 def explain(kernel: Kernel, *, real: t.Scalar = t.FLOAT32) -> Explanation:
     """What is taped (variable, bytes per thread), what is not differentiable and where, what runs in parallel."""
     variant: Variant = kernel.variant(real)
@@ -106,6 +113,7 @@ def explain(kernel: Kernel, *, real: t.Scalar = t.FLOAT32) -> Explanation:
     found = Explanation(kernel.name)
     found.reads, found.writes = [names[i] for i in variant.read], [names[i] for i in variant.written]
     found.parallel, found.parallel_adjoint = is_parallel(variant.kernel), is_parallel(adjoint.kernel)
+    found.lanes, found.lanes_adjoint = lanes_refused(variant.kernel), lanes_refused(adjoint.kernel)
     for tape, values in adjoint.tapes.items():
         for v in values:
             if not isinstance(v, Const):

@@ -302,11 +302,17 @@ def check_device(device: str | None) -> str:
     return where
 
 
-def kernel(function: Callable[..., Any] | None = None, *, loop_tape: str = "all") -> Any:
-    """Decorator: make a Python function a kernel. `loop_tape="sqrt"` trades time for memory in long loops."""
+def kernel(function: Callable[..., Any] | None = None, *, loop_tape: str = "all", lanes: int | None = None) -> Any:
+    """Decorator: make a Python function a kernel.
+
+    loop_tape: "sqrt" trades time for memory in long loops. lanes: how many threads run side by side in SIMD lanes
+    (0, 2, 4, 8 or 16), instead of what kc.config.lanes says.
+    """
     if loop_tape not in ("all", "sqrt"):
         raise ValueError(f'loop_tape is "all" or "sqrt", not {loop_tape!r}')
-    options = Options(loop_tape)
+    if lanes not in (None, 0, 2, 4, 8, 16):
+        raise ValueError(f"lanes is 0, 2, 4, 8 or 16, not {lanes!r}")
+    options = Options(loop_tape, lanes)
     if function is None:
         return lambda f: Kernel(f, options)
     return Kernel(function, options)
