@@ -539,3 +539,66 @@ def test_errors_have_codes_and_places():
     error = refused(typo)
     assert error.code == "KC101" and error.lineno and error.filename.endswith("test_errors.py") and "nothing" in error.text
     assert isinstance(error, SyntaxError)
+
+
+# -- errors of launches and of backward point at source, too: at the kernel, or at its parameter
+@kc.kernel
+def scale_rows(x: kc.Array[float, 2], k: float, out: kc.Array[float, 2]):
+    i, j = kc.tid()
+    out[i, j] = x[i, j] * k * x[i, j]
+
+
+def launch_errors():
+    x, out = zeros64((2, 2)), zeros64((2, 2))
+    frozen = np.zeros((2, 2))
+    frozen.flags.writeable = False
+    return {
+        "arity": lambda: kc.launch(scale_rows, (2, 2), [x], [out]),
+        "dtype": lambda: kc.launch(scale_rows, (2, 2), [kc.zeros((2, 2), dtype=int), 1.0], [out]),
+        "value": lambda: kc.launch(scale_rows, (2, 2), [x, "a"], [out]),
+        "rank": lambda: kc.launch(scale_rows, (2, 2), [zeros64(4), 1.0], [out]),
+        "overlap": lambda: kc.launch(scale_rows, (2, 2), [x, 1.0], [x]),
+        "read-only": lambda: kc.launch(scale_rows, (2, 2), [x, 1.0], [frozen]),
+        "precision": lambda: kc.launch(scale_rows, (2, 2), [x, 1.0], [kc.zeros((2, 2))]),
+        "grid": lambda: kc.launch(scale_rows, 4, [x, 1.0], [out]),
+    }
+
+
+@pytest.mark.parametrize("what", launch_errors())
+def test_an_error_of_a_launch_names_kernel_file_and_line(what):
+    with pytest.raises(kc.KernelError) as caught:
+        launch_errors()[what]()
+    assert "scale_rows" in str(caught.value)
+    assert names_line(caught.value, scale_rows), caught.value
+
+
+def test_an_overwritten_array_at_backward_names_the_launch_that_needs_it():
+    x, out = array64([[1.0, 2.0]]), zeros64((1, 2))
+    with kc.Tape() as tape:
+        kc.launch(scale_rows, (1, 2), [x, 2.0], [out])
+    x.assign([[3.0, 4.0]])
+    with pytest.raises(kc.KernelError) as caught:
+        tape.backward(grads={out: [[1.0, 1.0]]})
+    assert "scale_rows" in str(caught.value) and names_line(caught.value, scale_rows), caught.value
+
+
+def test_on_overwrite_error_names_the_lines():
+    x, y, out = array64([[1.0, 2.0]]), zeros64((1, 2)), zeros64((1, 2))
+    with pytest.raises(kc.KernelError) as caught, kc.Tape(on_overwrite="error"):
+        kc.launch(scale_rows, (1, 2), [x, 2.0], [y])
+        kc.launch(scale_rows, (1, 2), [y, 2.0], [out])
+        kc.launch(scale_rows, (1, 2), [x, 3.0], [y])
+    assert names_line(caught.value, scale_rows), caught.value
+
+
+def test_a_cut_path_names_the_line_that_cuts():
+    @kc.kernel
+    def flat(x: kc.Array[float], out: kc.Array[float]):
+        out[0] = kc.floor(x[0])  # here
+
+    x, out = array64([1.5]), zeros64(1)
+    with kc.Tape() as tape:
+        kc.launch(flat, 1, [x], [out])
+    with pytest.raises(kc.KernelError) as caught:
+        tape.backward(out)
+    assert names_line(caught.value, flat), caught.value
