@@ -143,7 +143,8 @@ A scalar function of vectors or matrices works component by component, and numbe
 The functions below are written in the kernel language itself (`kernelc/lib`), and differentiated by the compiler like
 anything a user writes. "Own rule" marks the few that have a derivative by hand. `vec n` is a vector of any size,
 `mat r c` a matrix of any size; a letter means the same size in the whole signature. `real[2]` is a two-dimensional
-array of reals.
+array of reals. What a function and its derivative are at a singular point is said under "Meaning"; the last column
+counts the points at which the tests check that both are finite.
 """
 
 
@@ -155,7 +156,7 @@ def builtins_page() -> str:
     text += [_COMPOUND]
     for module, title in _GROUPS.items():
         found = [r for r in rows if isinstance(r, CompoundRow) and r.body.startswith(f"{module}:")]
-        text += [f"## {title}\n", table("Signature | Meaning | Derivative", map(compound_row, found)), ""]
+        text += [f"## {title}\n", compound_table(found), ""]
     text += ["## Operators\n", "The names are those of the intermediate representation.\n"]
     text += [scalar_table(r for r in scalars if not r.public)]
     left = [r.name for r in rows if isinstance(r, CompoundRow) and r.body.split(":")[0] not in _GROUPS]
@@ -172,9 +173,14 @@ def call(row: Row) -> str:
     return code(f"{row.name}({', '.join(row.params)})")
 
 
+def compound_table(rows: list[CompoundRow]) -> str:
+    return table("Signature | Meaning | Derivative | Singular points", map(compound_row, rows))
+
+
 def compound_row(row: CompoundRow) -> list[str]:
     rule = "–" if not row.smooth else "own rule" if row.load().rule is not None else "by the compiler"
-    return ["<br>".join(map(code, candidates(row))), row.doc, rule]
+    points = f"{len(row.singular)} tested: finite" if row.singular else ""
+    return ["<br>".join(map(code, candidates(row))), row.doc, rule, points]
 
 
 # ---------------------------------------------------------------------------------------------------- page of errors

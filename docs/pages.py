@@ -6,6 +6,7 @@ below a python block is what that block prints. A python block below `<!-- not r
 text block below `<!-- varies -->` is not compared.
 """
 
+import os
 import re
 import subprocess
 import sys
@@ -71,14 +72,15 @@ def as_program(text: str) -> str:
 
 
 def run(page: Path) -> Result:
-    """Run a page in a folder of its own."""
+    """Run a page in a folder of its own, with the default settings."""
     text = page.read_text(encoding="utf-8")
+    plain = {n: v for n, v in os.environ.items() if not n.startswith("KERNELC_") or n == "KERNELC_CACHE_DIR"}
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name).resolve()
         (folder / f"{page.stem}.py").write_text(as_program(text), encoding="utf-8")
         done = subprocess.run(
             [sys.executable, folder / f"{page.stem}.py"],
-            cwd=folder, capture_output=True, text=True, encoding="utf-8", timeout=600, stdin=subprocess.DEVNULL,
+            cwd=folder, env=plain, capture_output=True, text=True, encoding="utf-8", timeout=600, stdin=subprocess.DEVNULL,
         )  # fmt: skip
     pieces = done.stdout.replace(f"{folder}/", "").split(END)
     ran = [block.end for block in blocks(text) if block.run]
