@@ -5,6 +5,7 @@ is compared with central differences of the reference.
 """
 
 import inspect
+import os
 import re
 from contextlib import contextmanager
 
@@ -13,6 +14,8 @@ import numpy as np
 import pytest
 
 REALS = (np.float64, np.float32)
+# Buffers carry gradients by themselves. Marking them as well must change nothing: PROBES_MARK=1 runs the suite that way.
+MARK_BUFFERS = os.environ.get("PROBES_MARK") == "1"
 DEVICES = ("cpu", "python")
 
 
@@ -55,7 +58,7 @@ class Arrays:
         return self.array(np.asarray(data, np.float64), dtype, True)
 
     def zeros(self, shape, dtype=None, fill=0.0):
-        return self.array(np.full(shape, float(fill)), dtype)
+        return self.array(np.full(shape, float(fill)), dtype, MARK_BUFFERS)
 
     def make(self, spec):
         if isinstance(spec, leaf):
