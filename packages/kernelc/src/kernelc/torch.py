@@ -12,10 +12,9 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from functools import wraps
 from itertools import count
-from typing import Any
+from typing import Any, NamedTuple
 from weakref import WeakValueDictionary
 
 import numpy as np
@@ -23,9 +22,11 @@ import torch
 from torch.autograd import forward_ad
 
 from . import types as t
+from ._native import Program
 from .errors import Overwritten, TapeError, WrongArity, WrongDtype
 from .runtime import Array, Kernel, Tape, launch, zeros
 from .runtime.arrays import Data, Storage, numpy_of
+from .runtime.launches import apply_settings
 
 _ELEMENTS = {
     torch.float32: t.FLOAT32,
@@ -105,19 +106,32 @@ def _shape_and_dtype(spec: Any, element: t.Type) -> tuple[Any, Any]:
 # -- one call
 def _apply(fn: Callable[..., Any], args: tuple[Any, ...], named: dict[str, Any]) -> Any:
     everything = (*args, *named.values()) if named else args
-    tensors = [a for a in everything if isinstance(a, torch.Tensor)]
-    if not tensors:
-        _check_no_hidden(fn, everything)
-        if any(isinstance(a, Array) for a in everything):
-            return fn(*args, **named)
-    names = tuple(named)
-    wants = torch.is_grad_enabled() and any(a.requires_grad for a in tensors)
+    wants, tensors = False, False
+    for a in everything:
+        if isinstance(a, torch.Tensor):
+            tensors = True
+            wants = wants or a.requires_grad
+        elif isinstance(a, (list, tuple, dict)):
+            _check_no_tensors(fn, a)
+    if not tensors and any(isinstance(a, Array) for a in everything):
+        return fn(*args, **named)
     # Dual tensors of forward mode go the same way: torch says there that it needs a rule.
-    if wants or forward_ad._current_level >= 0:
-        return _Operation.apply(fn, names, *everything)  # type: ignore[no-untyped-call]
+    if (wants and torch.is_grad_enabled()) or forward_ad._current_level >= 0:
+        return _Operation.apply(fn, tuple(named), *everything)  # type: ignore[no-untyped-call]
+    call = _Call(fn, tuple(named), everything, (False,) * len(everything))
     with torch.no_grad():
-        call = _Call(fn, names, everything, (False,) * len(everything))
         return call.result(call.run(None))
+
+
+def _check_no_tensors(fn: Callable[..., Any], inside: Any) -> None:
+    """A tensor inside a list would get no gradient."""
+    if any(isinstance(x, torch.Tensor) for x in (inside.values() if isinstance(inside, dict) else inside)):
+        raise WrongDtype(f"{_name(fn)}: tensors inside a {type(inside).__name__} get no gradient",
+                         advice="pass each tensor as an argument of its own")  # fmt: skip
+
+
+def _name(fn: Callable[..., Any]) -> str:
+    return str(getattr(fn, "__name__", fn))
 
 
 class _Operation(torch.autograd.Function):
@@ -129,7 +143,9 @@ class _Operation(torch.autograd.Function):
         call = _Call(fn, names, args, ctx.needs_input_grad[2:])
         tape = _CallTape()
         tensors = call.run(tape)
-        ctx.mark_non_differentiable(*[x for x, a in zip(tensors, call.outputs, strict=True) if not tape.leads_to(a)])
+        constant = [x for x, a in zip(tensors, call.outputs, strict=True) if not tape.leads_to(a)]
+        if constant:
+            ctx.mark_non_differentiable(*constant)
         ctx.save_for_backward(_ticket(call.saved(tape, tensors)))
         return call.result(tensors)
 
@@ -146,22 +162,23 @@ class _Operation(torch.autograd.Function):
         return (None, None, *results)
 
 
-@dataclass
 class _Call:
     """Arguments as arrays, arrays as results."""
 
-    fn: Callable[..., Any]
-    names: tuple[str, ...]
-    args: Sequence[Any]
-    needs: Sequence[bool]
-    inputs: list[_Input | None] = field(default_factory=list)
-    outputs: list[Array] = field(default_factory=list)
-    single: bool = True
+    __slots__ = ("args", "born", "fn", "inputs", "names", "needs", "outputs", "single")
+
+    def __init__(self, fn: Callable[..., Any], names: tuple[str, ...], args: Sequence[Any], needs: Sequence[bool]):
+        self.fn, self.names, self.args, self.needs = fn, names, args, needs
+        self.inputs: list[_Input | None] = []
+        self.outputs: list[Array] = []
+        self.single = True
 
     def run(self, tape: _CallTape | None) -> list[torch.Tensor]:
         """Run `fn`, and return its outputs as tensors."""
         self.born = Storage().number
-        self.inputs = _borrow(self.args, self.needs)
+        ranges: list[tuple[int, int, bool]] = []
+        self.inputs = [_borrow(a, wants, ranges) if isinstance(a, torch.Tensor) else None
+                       for a, wants in zip(self.args, self.needs, strict=True)]  # fmt: skip
         values = [a if i is None else i.array for a, i in zip(self.args, self.inputs, strict=True)]
         cut = len(values) - len(self.names)
         named = dict(zip(self.names, values[cut:], strict=True))
@@ -171,7 +188,7 @@ class _Call:
             with tape:
                 self._take(self.fn(*values[:cut], **named))
                 tape._touch(self.outputs)
-                tape.seal(self.born)
+            tape.seal(self.born)
         given: set[Storage] = set()
         return [self._give(a, given) for a in self.outputs]
 
@@ -185,11 +202,11 @@ class _Call:
     def _give(self, a: Array, given: set[Storage]) -> torch.Tensor:
         """The memory of an output as a tensor; a copy where somebody else looks at the same memory."""
         storage, data = a._storage, a._data
-        mine = storage.ours and storage.number >= self.born and not storage.borrowed and storage not in given
         if data.dtype.fields is not None:
             raise WrongDtype(f"{_name(self.fn)} returns an array of {a.element!r}, which torch cannot hold",
                              advice="return its fields as arrays of numbers")  # fmt: skip
-        if not mine or any(s < 0 for s in data.strides):
+        mine = storage.ours and storage.number >= self.born and not storage.borrowed and storage not in given
+        if not mine or min(data.strides, default=0) < 0:
             return torch.from_numpy(data.copy())
         given.add(storage)
         tensor = torch.from_numpy(data)
@@ -201,75 +218,56 @@ class _Call:
         return tensors[0] if self.single else tuple(tensors)
 
     def saved(self, tape: _CallTape, tensors: list[torch.Tensor]) -> _Saved:
+        """What the reverse sweep needs, and the tensors that must not change until then."""
         watched = [(i.tensor, i.tensor._version, f"argument {n}") for n, i in enumerate(self.inputs)
                    if i is not None and i.shared and i.array._storage in tape.watched]  # fmt: skip
         for n, (x, a) in enumerate(zip(tensors, self.outputs, strict=True)):
             if a._storage.borrowed and a._storage in tape.watched:
                 watched.append((x.detach(), x._version, f"output {n}"))
-        return _Saved(_name(self.fn), tape, self.inputs, self.needs, self.outputs, watched)
+        wanted = [i if wants else None for i, wants in zip(self.inputs, self.needs, strict=True)]
+        return _Saved(_name(self.fn), tape, wanted, self.outputs, watched)
 
 
-@dataclass
-class _Input:
+class _Input(NamedTuple):
     """A tensor as an array. `tensor` is detached: it has the version counter of the caller's, but not its graph."""
 
     tensor: torch.Tensor
     array: Array
-    shape: torch.Size
     shared: bool
 
 
-def _borrow(args: Sequence[Any], needs: Sequence[bool]) -> list[_Input | None]:
-    ranges: list[tuple[int, int, bool]] = []
-    pairs = zip(args, needs, strict=True)
-    return [_borrow_one(a, wants, ranges) if isinstance(a, torch.Tensor) else None for a, wants in pairs]
-
-
-def _borrow_one(tensor: torch.Tensor, wants: bool, ranges: list[tuple[int, int, bool]]) -> _Input:
+def _borrow(tensor: torch.Tensor, wants: bool, ranges: list[tuple[int, int, bool]]) -> _Input:
     """An array that shares the tensor's memory until it is written."""
-    element = _ELEMENTS.get(tensor.dtype)
-    data = numpy_of(tensor)
+    plain = tensor.detach()
+    data, element = numpy_of(plain), _ELEMENTS.get(tensor.dtype)
     if element is None:
         raise WrongDtype(f"a tensor of {tensor.dtype} cannot be used", advice="convert it: .float(), .int()")
-    plain = tensor.detach()
-    low = plain.data_ptr()
+    low, shared = plain.data_ptr(), plain.is_contiguous()
     high = low + data.nbytes
-    # A tape knows each piece of memory by one gradient; overlapping tensors have one each.
-    twice = any(low < h and l < high and (wants or w) for l, h, w in ranges)
-    shared = plain.is_contiguous() and not twice
-    if shared:
-        ranges.append((low, high, wants))
-        data.flags.writeable = False
-    else:
-        data = np.array(data, order="C")
-    if data.ndim == 0:
+    for first, last, other in ranges:
+        if low < last and first < high and (wants or other):
+            # A tape knows each piece of memory by one gradient; overlapping tensors have one each.
+            shared = False
+    ranges.append((low, high, wants))
+    if not shared:
+        data, low = np.array(data, order="C"), 0
+    if not data.ndim:
         data = data.reshape(1)
-    array = Array(data, element, requires_grad=wants)
+    data.flags.writeable = not shared
+    array = Array(data, element, requires_grad=wants, address=low)
     array._storage.borrowed, array._storage.ours = shared, not shared
-    return _Input(plain, array, tensor.shape, shared)
-
-
-def _check_no_hidden(fn: Callable[..., Any], args: Sequence[Any]) -> None:
-    """A tensor inside a list would get no gradient."""
-    for a in args:
-        inner = a.values() if isinstance(a, dict) else a if isinstance(a, (list, tuple)) else ()
-        if any(isinstance(x, torch.Tensor) for x in inner):
-            raise WrongDtype(f"{_name(fn)}: tensors inside a {type(a).__name__} get no gradient",
-                             advice="pass each tensor as an argument of its own")  # fmt: skip
-
-
-def _name(fn: Callable[..., Any]) -> str:
-    return str(getattr(fn, "__name__", fn))
+    return _Input(plain, array, shared)
 
 
 # -- what a call keeps
 class _CallTape(Tape):
-    """The tape of one call: never replayed, and safe from what later calls write."""
+    """The tape of one call: it runs forward once, and is safe from what later calls write."""
 
     def __init__(self) -> None:
         super().__init__()
         self._forward = _Nothing()  # type: ignore[assignment]
         self.watched: dict[Storage, int] = {}
+        self.born = 0
 
     def leads_to(self, a: Array) -> bool:
         """Whether an output depends on an input that requires a gradient."""
@@ -278,6 +276,7 @@ class _CallTape(Tape):
 
     def seal(self, born: int) -> None:
         """Keep copies of arrays from outside that the call has written: the next call will write them again."""
+        self.born = born
         for entry in self.entries:
             used = entry.args or entry.reads
             for i, need in [*entry.needs.items(), *entry.finals.items()]:
@@ -297,6 +296,31 @@ class _CallTape(Tape):
                     advice="write to another array, or call backward first",
                 )
 
+    def sweep(self, seeds: Sequence[tuple[Array, Data]]) -> None:
+        """Go back once: into new gradients of the call's own arrays, adding to those of leaves from outside."""
+        self._check_versions()
+        before: list[tuple[Data, Data]] = []
+        for storage, root in self._active.items():
+            if storage.number >= self.born:
+                storage.grad = None  # the last sweep's belongs to the caller
+            elif storage in self._written or not root.requires_grad:
+                assert root.grad is not None
+                if root.requires_grad:
+                    before.append((root.grad._data, root.grad._data.copy()))
+                root.grad._data[...] = 0
+        for a, weights in seeds:
+            grad = a._grad_memory()
+            assert grad is not None
+            grad += weights.reshape(grad.shape)
+        program = Program()
+        codes: dict[int, Any] = {}
+        for entry in reversed(self.entries):
+            self._add_reverse(program, codes, entry)
+        apply_settings()
+        self._report(program.run(), codes, {step: code.kernel for step, code in codes.items()})
+        for grad, kept in before:
+            grad += kept
+
 
 class _Nothing:
     """Stands for the program of a forward sweep that never runs again."""
@@ -307,18 +331,17 @@ class _Nothing:
     add_launch = add_copy = add_zero = add_accumulate = add_call = keep = set_words = _ignore
 
 
-@dataclass
 class _Saved:
     """Everything that the reverse sweep of one call needs."""
 
-    name: str
-    tape: _CallTape
-    inputs: list[_Input | None]
-    needs: Sequence[bool]
-    outputs: list[Array]
-    watched: list[tuple[torch.Tensor, int, str]]
-    used: bool = False
-    lock: Any = field(default_factory=threading.Lock)
+    __slots__ = ("inputs", "lock", "name", "outputs", "tape", "watched")
+
+    def __init__(
+        self, name: str, tape: _CallTape, inputs: list[_Input | None], outputs: list[Array],
+        watched: list[tuple[torch.Tensor, int, str]],
+    ):  # fmt: skip
+        self.name, self.tape, self.inputs, self.outputs, self.watched = name, tape, inputs, outputs, watched
+        self.lock = threading.Lock()
 
     def backward(self, grads: Sequence[Any]) -> list[Any]:
         """The gradients of the inputs, each in memory of its own."""
@@ -326,29 +349,21 @@ class _Saved:
             if tensor._version != version:
                 raise Overwritten(f"{self.name}: {what} was changed in place, but the reverse sweep needs it",
                                   advice="change a copy: x = x.clone()")  # fmt: skip
-        seeds: dict[Array, Data] = {}
-        for a, g in zip(self.outputs, grads, strict=True):
-            if g is not None:
-                weights = numpy_of(g)
-                seeds[a] = seeds[a] + weights if a in seeds else weights
+        seeds = [(a, numpy_of(g)) for a, g in zip(self.outputs, grads, strict=True) if g is not None]
         with self.lock:
-            if self.used:
-                self._forget()
-            self.used = True
-            self.tape.backward(grads=seeds)
-            return [self._gradient(i) if n else None for i, n in zip(self.inputs, self.needs, strict=True)]
+            for i in self.inputs:
+                if i is not None:
+                    i.array._storage.grad = None
+            self.tape.sweep(seeds)
+            return [None if i is None else _gradient(i) for i in self.inputs]
 
-    def _forget(self) -> None:
-        """The gradients of the last sweep belong to the caller: write to other memory."""
-        self.tape._programs.clear()
-        for i in self.inputs:
-            if i is not None:
-                i.array._storage.grad = None
 
-    def _gradient(self, i: _Input | None) -> Any:
-        assert i is not None
-        grad = i.array._storage.grad
-        return None if grad is None else torch.from_numpy(grad).reshape(i.shape)
+def _gradient(i: _Input) -> torch.Tensor | None:
+    grad = i.array._storage.grad
+    if grad is None:
+        return None
+    found = torch.from_numpy(grad)
+    return found if i.tensor.ndim else found.reshape(())
 
 
 class _Ticket(np.ndarray[Any, Any]):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 import sys
 from collections.abc import Callable
-from functools import lru_cache
+from functools import cache
 from itertools import count
 from typing import Any
 from weakref import WeakSet
@@ -23,20 +23,20 @@ _PACKERS = [struct.Struct(f"<{5 + 3 * ndim}q").pack for ndim in range(7)]
 _numbers = count(1)
 
 
-@lru_cache(maxsize=None)
+@cache
 def _facts(element: t.Type) -> tuple[int, t.Scalar | None]:
     """How many trailing dimensions an element takes in memory, and the precision of its reals."""
     return len(t.element_dtype(element)[1]), next((s for s in t.leaves(element) if s.is_float), None)
 
 
 def array_words(
-    address: int, shape: tuple[int, ...], strides: tuple[int, ...], grad: Array | None = None, final: int = 0
+    address: int, shape: tuple[int, ...], strides: tuple[int, ...], grad: Data | None = None, final: int = 0
 ) -> bytes:
     """The words of an array in an argument block (codegen/layout.py)."""
-    ndim = len(shape)
+    n = len(shape)
     if grad is None:
-        return _PACKERS[ndim](address, 0, final, 0, 0, *shape, *strides[:ndim], *_ZEROS[ndim])
-    return _PACKERS[ndim](address, grad._address, final, 0, 0, *shape, *strides[:ndim], *grad._data.strides[:ndim])
+        return _PACKERS[n](address, 0, final, 0, 0, *shape, *strides[:n], *_ZEROS[n])
+    return _PACKERS[n](address, grad.ctypes.data, final, 0, 0, *shape, *strides[:n], *grad.strides[:n])
 
 
 class Storage:
@@ -71,23 +71,25 @@ class Array:
     real: t.Scalar | None
     """The precision of its reals, or None for integers and bools."""
 
-    def __init__(self, data: Data, element: t.Type, *, requires_grad: bool = False, source: Data | None = None):
+    def __init__(
+        self, data: Data, element: t.Type, *, requires_grad: bool = False, source: Data | None = None, address: int = 0
+    ):
         self._parent: tuple[Array, Callable[[Data], Data]] | None = None
         self._grad: Array | None = None
         self._derived: dict[Any, Array] | None = None
         self._storage = Storage(source)
-        self._set(data, element)
+        self._set(data, element, address)
         if requires_grad:
             _check_real(element)
         self.requires_grad = requires_grad
 
-    def _set(self, data: Data, element: t.Type) -> None:
-        """Point at memory; everything that a launch needs is computed here, once."""
+    def _set(self, data: Data, element: t.Type, address: int = 0) -> None:
+        """Point at memory, whose address NumPy is slow to tell; everything that a launch needs is computed once."""
         self._data, self.element = data, element
         trailing, self.real = _facts(element)
         ndim = self.ndim = data.ndim - trailing
         shape = self.shape = data.shape[:ndim]
-        address = self._address = data.ctypes.data
+        address = self._address = address or data.ctypes.data
         self._base = address if data.base is None else _base_of(data)
         self._words = array_words(address, shape, data.strides)
         self._sign()
@@ -179,14 +181,20 @@ class Array:
         """The gradient that `backward` adds to; None for arrays that carry none."""
         if self._parent is not None:
             return self._grad_in_parent(*self._parent)
+        memory = self._grad_memory()
+        if memory is not None and (self._grad is None or self._grad._data is not memory):
+            self._grad = Array(memory, self.element)
+        return None if memory is None else self._grad
+
+    def _grad_memory(self) -> Data | None:
+        """The memory of `grad`, made when it is asked for first."""
+        if self._parent is not None:
+            grad = self.grad
+            return None if grad is None else grad._data
         storage = self._storage
-        if storage.grad is None:
-            if not (self.requires_grad or storage.carries):
-                return None
+        if storage.grad is None and (self.requires_grad or storage.carries):
             storage.grad = _zeros(self._data)
-        if self._grad is None or self._grad._data is not storage.grad:
-            self._grad = Array(storage.grad, self.element)
-        return self._grad
+        return storage.grad
 
     def _grad_in_parent(self, parent: Array, view: Callable[[Data], Data]) -> Array | None:
         above = parent.grad
@@ -459,10 +467,10 @@ def spread(value: Any, like: Data) -> Data:
 
 def numpy_of(tensor: Any) -> Data:
     """The memory of a torch tensor on the CPU."""
-    if tensor.device.type != "cpu":
+    if not tensor.is_cpu:
         raise WrongDevice(f"a tensor on {tensor.device} cannot be used on the CPU", advice="move it with .cpu()")
     try:
-        data: Data = tensor.detach().numpy()
+        data: Data = (tensor.detach() if tensor.requires_grad else tensor).numpy()
     except (TypeError, RuntimeError) as error:
         advice = "convert it: .float(), .double(), .to_dense(), .resolve_neg()"
         raise WrongDtype(f"a tensor of {tensor.dtype} cannot be used: {error}", advice=advice) from None

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
 from .. import types as t
 from ..config import config
-from ..errors import WrongDevice, WrongDtype, WrongShape, WrongUse
+from ..errors import WrongChoice, WrongDevice, WrongDtype, WrongShape, WrongUse
 from .arrays import Array, Data, _check_real, _dense, _is_tensor, numbers, spread
 
 UNINITIALISED = 0x7FA1DEAD
@@ -106,11 +107,10 @@ def _element_for(data: Data, wanted: t.Type | None, real: Any, weak: bool) -> t.
     kinds = list(_scalars(data.dtype))
     if any(k.kind not in "biuf" or (k.kind == "f" and k.itemsize not in (4, 8)) for k in kinds):
         raise WrongDtype(f"an array of {data.dtype} is not supported; use integers, bool, float32 or float64")
-    precision = t.as_type(real) if real is not None else None
+    precision = _precision(real) if real is not None else None
     if precision is None:
         double = not weak and any(k.kind == "f" for k in kinds) and all(k.itemsize == 8 for k in kinds if k.kind == "f")
         precision = t.FLOAT64 if double else t.FLOAT32
-    assert isinstance(precision, t.Scalar)
     if wanted is not None:
         return t.resolve(wanted, precision)
     if data.dtype.kind == "f":
@@ -124,6 +124,14 @@ def _element_for(data: Data, wanted: t.Type | None, real: Any, weak: bool) -> t.
     except TypeError:
         raise WrongDtype(f"an array of {data.dtype} is not supported; use int32, int64, uint32, bool or reals",
                          advice="convert it: kc.array(data, dtype=int)") from None  # fmt: skip
+
+
+def _precision(real: Any) -> t.Scalar:
+    kind = t.as_type(real)
+    if kind is not t.FLOAT32 and kind is not t.FLOAT64:
+        raise WrongChoice(f"real cannot be {kind!r}", advice="choose one of kc.float32, kc.float64")
+    assert isinstance(kind, t.Scalar)
+    return kind
 
 
 def _scalars(dtype: np.dtype[Any]) -> Any:
@@ -156,6 +164,8 @@ def from_dlpack(source: Any, dtype: Any = None, requires_grad: bool = False) -> 
 
 
 def _shape(shape: Any) -> tuple[int, ...]:
+    if shape.__class__ is int and shape >= 0:
+        return (shape,)
     sizes = tuple(shape) if isinstance(shape, (tuple, list)) else (shape,)
     if any(not isinstance(n, (int, np.integer)) or n < 0 for n in sizes):
         raise WrongShape(f"a shape is made of whole numbers, not {shape!r}")
@@ -165,11 +175,18 @@ def _shape(shape: Any) -> tuple[int, ...]:
 
 
 def _new(make: Callable[..., Data], shape: Any, dtype: Any, real: Any, requires_grad: bool) -> Array:
-    precision = t.as_type(real) if real is not None else t.FLOAT32
-    assert isinstance(precision, t.Scalar)
-    element = t.resolve(t.as_type(dtype), precision)
-    base, trailing = t.element_dtype(element)
+    try:
+        element, base, trailing = _layout(dtype, real)
+    except TypeError:  # raised by as_type, or dtype is not hashable: as_type says what is wrong
+        element, base, trailing = _layout.__wrapped__(dtype, real)
     return _own(make(_shape(shape) + trailing, base), element, requires_grad)
+
+
+@lru_cache(maxsize=256)
+def _layout(dtype: Any, real: Any) -> tuple[t.Type, np.dtype[Any], tuple[int, ...]]:
+    precision = _precision(real) if real is not None else t.FLOAT32
+    element = t.resolve(t.as_type(dtype), precision)
+    return element, *t.element_dtype(element)
 
 
 def _own(data: Data, element: t.Type, requires_grad: bool) -> Array:

@@ -16,7 +16,7 @@ import numpy as np
 
 from .. import _native
 from ..config import config
-from ..errors import CutGradient, NonScalarLoss, NotRecorded, Overwritten, TapeError, WrongShape, public
+from ..errors import CutGradient, NonScalarLoss, NotRecorded, Overwritten, TapeError, WrongChoice, WrongShape, public
 from . import launches, recording
 from .arrays import Array, Storage, _plain, array_words, as_view
 from .kernels import Plan
@@ -52,7 +52,7 @@ class Tape:
 
     def __init__(self, on_overwrite: str = "copy"):
         if on_overwrite not in ("copy", "error"):
-            raise ValueError(f'on_overwrite is "copy" or "error", not {on_overwrite!r}')
+            raise WrongChoice(f"on_overwrite cannot be {on_overwrite!r}", advice='choose one of "copy", "error"')
         self.on_overwrite = on_overwrite
         self.entries: list[Entry] = []
         self._forward = _native.Program()
@@ -450,7 +450,7 @@ class Tape:
         if copy is not None:
             content = as_view(a, copy)
             address = content.ctypes.data
-        grad = a.grad if i in entry.active else None
+        grad = a._grad_memory() if i in entry.active else None
         final = 0
         if i in entry.finals:
             found = self._content(entry.finals[i], a)
@@ -460,7 +460,7 @@ class Tape:
             program.keep(found)
         words.append(array_words(address, a.shape, content.strides, grad, final))
         program.keep((content, grad))
-        return content.flags.c_contiguous and (grad is None or grad._data.flags.c_contiguous)
+        return content.flags.c_contiguous and (grad is None or grad.flags.c_contiguous)
 
     def _reverse_in_python(self, entry: Entry) -> None:
         assert entry.plan is not None and entry.seeds is not None
