@@ -7,9 +7,12 @@ carets by themselves; the advice is attached as a note.
 from __future__ import annotations
 
 import linecache
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import wraps
 from pathlib import Path
-from typing import Any
+from types import TracebackType
+from typing import Any, TypeVar
 
 
 @dataclass(frozen=True)
@@ -65,7 +68,9 @@ def _restore(kind: type[KernelError], args: tuple[Any, ...], state: dict[str, An
 
 
 class SourceError(KernelError, SyntaxError):
-    """An error that points at a line of a kernel or of a function that it calls."""
+    """An error that points at a line of a kernel or of a function that it calls. Base of the 1xx and 3xx."""
+
+    code = "KC100"
 
     def __init__(self, message: str, span: Span | None = None, *, advice: str = ""):
         self.message, self.advice, self.span = message, advice or self.hint, span
@@ -82,6 +87,37 @@ class SourceError(KernelError, SyntaxError):
         if self.span is None:
             return str(self.msg)
         return f"{self.msg} ({self.span})"
+
+
+_HOME = str(Path(__file__).parent)
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+def shorn(error: KernelError) -> KernelError:
+    """The error without our own frames: a user's traceback leads to the user's lines."""
+    frames, kept = error.__traceback__, []
+    while frames is not None:
+        if not frames.tb_frame.f_code.co_filename.startswith(_HOME):
+            kept.append(frames)
+        frames = frames.tb_next
+    chain: TracebackType | None = None
+    for one in reversed(kept):
+        chain = TracebackType(chain, one.tb_frame, one.tb_lasti, one.tb_lineno)
+    return error.with_traceback(chain)
+
+
+def public(function: Function) -> Function:
+    """Decorator of what users call: errors leave it without our frames."""
+
+    @wraps(function)
+    def call(*args: Any, **named: Any) -> Any:
+        try:
+            return function(*args, **named)
+        except KernelError as error:
+            __tracebackhide__ = True  # for pytest and IPython
+            raise shorn(error)  # noqa: B904  (the same error)
+
+    return call  # type: ignore[return-value]
 
 
 # 1xx: the program is refused when it is compiled.
@@ -192,39 +228,31 @@ class LaunchError(KernelError):
 
 
 class WrongArity(LaunchError):
-    """The launch has too few or too many arguments.
-
-    inputs and outputs together are the parameters of the kernel, in order.
-    """
+    """The launch has too few or too many arguments."""
 
     code = "KC201"
+    hint = "inputs and outputs together are the arguments, in the order of the parameters"
 
 
 class WrongDtype(LaunchError):
-    """An argument has another element type than the kernel declares.
-
-    Make the array with dtype=..., or pass an array of reals whose last dimensions are those of the type.
-    """
+    """An argument has another element type than the kernel declares."""
 
     code = "KC202"
+    hint = "convert the data, or change the annotation of the parameter"
 
 
 class WrongRank(LaunchError):
-    """An array has another number of dimensions than the kernel declares.
-
-    Reshape the array, or declare kc.Array[T, ndim].
-    """
+    """An array has another number of dimensions than the kernel declares."""
 
     code = "KC203"
+    hint = "reshape the data, or annotate the parameter with kc.Array[T, ndim]"
 
 
 class WrongDevice(LaunchError):
-    """A device that does not exist, or a tensor that lies on another one.
-
-    Use device="cpu" or "python"; move tensors with .cpu().
-    """
+    """A device that does not exist, or a tensor that lies on another one."""
 
     code = "KC204"
+    hint = 'use device="cpu" or "python"; move tensors with .cpu()'
 
 
 class Overlap(LaunchError):
@@ -242,12 +270,10 @@ class ReadOnly(LaunchError):
 
 
 class WrongDim(LaunchError):
-    """dim is no grid, or has another number of axes than kc.tid() unpacks.
-
-    Launch with dim=n for `i = kc.tid()`, with dim=(n, m) for `i, j = kc.tid()`.
-    """
+    """dim is no grid, or has another number of axes than kc.tid() unpacks."""
 
     code = "KC207"
+    hint = "launch with dim=n for `i = kc.tid()`, with dim=(n, m) for `i, j = kc.tid()`"
 
 
 class MixedLaunch(LaunchError):
@@ -258,12 +284,10 @@ class MixedLaunch(LaunchError):
 
 
 class WrongShape(LaunchError):
-    """The shape of data, of a seed or of a tangent does not fit.
-
-    Compare the two shapes in the message.
-    """
+    """The shape of data, of a seed or of a tangent does not fit."""
 
     code = "KC209"
+    hint = "compare the shapes in the message, and reshape the data"
 
 
 # 3xx: a kernel failed while it ran.
@@ -278,48 +302,38 @@ class RunError(SourceError):
 
 
 class AssertFailed(RunError):
-    """An `assert` of the kernel does not hold.
-
-    The lowest thread that failed is reported; print(...) in the kernel shows its values.
-    """
+    """An `assert` of the kernel does not hold."""
 
     code = "KC301"
+    hint = "print(...) on the line before shows the values; the lowest thread that failed is reported"
 
 
 class OutOfBounds(RunError):
-    """An index is outside of its array. Found in debug mode and on device="python" only.
-
-    The message has the index and the size; a run-time index below zero is out of bounds, too.
-    """
+    """An index is outside of its array. Found in debug mode and on device="python" only."""
 
     code = "KC302"
+    hint = "test the index before it is used; a run-time index is not counted from the end"
 
 
 class NotANumber(RunError):
-    """An operation made a NaN out of numbers, or a NaN is stored. Found in debug mode only.
-
-    Look at the arguments of the operation that the line names.
-    """
+    """An operation made a NaN out of numbers, or a NaN is stored. Found in debug mode only."""
 
     code = "KC303"
+    hint = "look at the arguments of the operation on this line"
 
 
 class DivisionByZero(RunError):
-    """A divisor is zero. Found in debug mode only.
-
-    Guard the division: `a / b if b != 0.0 else 0.0`.
-    """
+    """A divisor is zero. Found in debug mode only."""
 
     code = "KC304"
+    hint = "guard the division: `a / b if b != 0.0 else 0.0`"
 
 
 class Uninitialised(RunError):
-    """An element of kc.empty(...) is read before it was written. Found in debug mode only.
-
-    Write it first, or make the array with kc.zeros(...).
-    """
+    """An element of kc.empty(...) is read before it was written. Found in debug mode only."""
 
     code = "KC305"
+    hint = "write it first, or make the array with kc.zeros(...)"
 
 
 class StoreRace(RunError):
@@ -344,12 +358,10 @@ class SingularDerivative(RunError):
 
 
 class ZeroStep(RunError):
-    """range() got a step of zero at run time.
-
-    A step is not zero; test it before the loop.
-    """
+    """range() got a step of zero at run time."""
 
     code = "KC309"
+    hint = "test the step before the loop"
 
 
 # 4xx: the reverse sweep cannot be right, so it does not run.
@@ -363,21 +375,17 @@ class TapeError(KernelError):
 
 
 class Overwritten(TapeError):
-    """What the reverse sweep needs was overwritten.
-
-    Call tape.replay() after changing arrays from Python; write with .assign() while the tape records.
-    """
+    """What the reverse sweep needs was overwritten."""
 
     code = "KC401"
+    hint = "call tape.replay() after changing arrays from Python; write with .assign() while the tape records"
 
 
 class CutGradient(TapeError):
-    """No array that requires a gradient leads to the loss.
-
-    Mark the leaves with requires_grad=True; kc.explain(kernel) shows where gradients end.
-    """
+    """No array that requires a gradient leads to the loss."""
 
     code = "KC402"
+    hint = "mark the leaves with requires_grad=True; kc.explain(kernel) shows where gradients end"
 
 
 class NonScalarLoss(TapeError):
@@ -388,12 +396,10 @@ class NonScalarLoss(TapeError):
 
 
 class NotRecorded(TapeError):
-    """The loss was not written by a launch that the tape recorded.
-
-    Launch inside `with kc.Tape() as tape:`.
-    """
+    """The loss was not written by a launch that the tape recorded."""
 
     code = "KC404"
+    hint = "launch inside `with kc.Tape() as tape:`"
 
 
 # 5xx: the machine.

@@ -89,7 +89,12 @@ class Composite(Type):
         """Outside a kernel: a NumPy array of this shape, zero without arguments."""
         if not values:
             return np.zeros(self.shape, self.scalar.numpy)
-        return np.array(values, dtype=self.scalar.numpy).reshape(self.shape)
+        try:
+            return np.array(values, dtype=self.scalar.numpy).reshape(self.shape)
+        except (TypeError, ValueError):
+            shown = ", ".join(map(repr, values))
+            raise WrongUse(f"{self!r} is made of {self.count} numbers, not of ({shown})",
+                           advice=f"give {self.count} numbers, or none for zeros") from None  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -381,16 +386,25 @@ def struct(cls: type) -> Struct:
 
 def vec(n: int, scalar: Any = float) -> Vec:
     """Vector type of n scalars."""
-    kind = as_type(scalar)
-    assert isinstance(kind, Scalar)
-    return Vec(n, kind)
+    return Vec(_size(n), _scalar(scalar))
 
 
 def mat(r: int, c: int, scalar: Any = float) -> Mat:
     """Matrix type of r rows and c columns."""
+    return Mat(_size(r), _size(c), _scalar(scalar))
+
+
+def _size(n: int) -> int:
+    if not isinstance(n, (int, np.integer)) or not 1 <= n <= 256:
+        raise WrongType(f"a vector has 1 to 256 components, not {n!r}", advice="use an array for more")
+    return int(n)
+
+
+def _scalar(scalar: Any) -> Scalar:
     kind = as_type(scalar)
-    assert isinstance(kind, Scalar)
-    return Mat(r, c, kind)
+    if not isinstance(kind, Scalar):
+        raise WrongType(f"a vector is made of numbers, not of {kind!r}", advice="use kc.mat(r, c), or a @kc.struct")
+    return kind
 
 
 def tensor(element: Any) -> ArrayType:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 from functools import update_wrapper
 from typing import Any
 
+from ..errors import WrongUse
 from .source import Source
 
 
@@ -35,4 +37,6 @@ class Func:
 
 def func(function: Callable[..., Any]) -> Func:
     """Decorator: make a Python function callable from kernels."""
+    if not inspect.isfunction(function):
+        raise WrongUse(f"@kc.func takes a function, not {function!r}", advice="write it above a `def`")
     return Func(function)

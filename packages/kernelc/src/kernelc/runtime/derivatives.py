@@ -9,13 +9,14 @@ from typing import Any
 import numpy as np
 
 from .. import _native
-from ..errors import TapeError, WrongShape
+from ..errors import TapeError, WrongChoice, WrongShape, public
 from . import launches, recording
 from .arrays import Array, _plain
 from .kernels import Kernel, check_device
 from .tape import Tape
 
 
+@public
 def jvp(
     kernel: Kernel, dim: int | Sequence[int], inputs: Sequence[Any] = (), outputs: Sequence[Any] = (), *,
     tangents: Mapping[Array, Any], device: str | None = None,
@@ -74,6 +75,7 @@ def _run_tangent(
     launches.report(binary.code, failure, plan.kernel.name)
 
 
+@public
 def checkpoint(step: Callable[[int], Any], state: Sequence[Array], steps: int, every: int | None = None) -> None:
     """Run `step(k)` for k = 0 … steps-1 on the current tape, keeping the state only `every` steps (default: √steps).
 
@@ -82,7 +84,7 @@ def checkpoint(step: Callable[[int], Any], state: Sequence[Array], steps: int, e
     steps from there, and goes back through them: memory for √steps states and √steps recorded steps.
     """
     if steps < 0:
-        raise ValueError(f"steps must not be negative, not {steps}")
+        raise WrongChoice(f"steps cannot be {steps}", advice="it is how often the step runs: zero or more")
     outer = recording.current()
     if outer is None:
         for k in range(steps):

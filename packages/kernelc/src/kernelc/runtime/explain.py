@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from .. import types as t
 from ..codegen import HEADER, is_parallel, lanes_refused
-from ..errors import Span, public
+from ..errors import Span, WrongChoice, WrongUse, public
 from ..ir import Const, kernel_text
 from .compile import Variant
 from .kernels import Kernel
@@ -15,7 +15,7 @@ from .kernels import Kernel
 @public
 def inspect(kernel: Kernel, what: str = "ir", *, real: t.Scalar = t.FLOAT32) -> str:
     """The kernel as text: "ir", "adjoint" (its reverse, as IR), "tangent", "cpp" (both kernels) or "cuda"."""
-    variant, seeds = kernel.variant(real), real_arrays(kernel)
+    variant, seeds = _kernel(kernel).variant(real), real_arrays(kernel)
     if what == "ir":
         return kernel_text(variant.kernel)
     if what in ("adjoint", "tangent"):
@@ -28,7 +28,13 @@ def inspect(kernel: Kernel, what: str = "ir", *, real: t.Scalar = t.FLOAT32) -> 
         from ..errors import NoCuda
 
         raise NoCuda("CUDA emission is not part of this version", advice='use kc.inspect(kernel, "cpp")')
-    raise ValueError(f'kc.inspect shows "ir", "adjoint", "tangent", "cpp" or "cuda", not {what!r}')
+    raise WrongChoice(f"kc.inspect cannot show {what!r}", advice='choose one of "ir", "adjoint", "tangent", "cpp", "cuda"')
+
+
+def _kernel(kernel: Kernel) -> Kernel:
+    if not isinstance(kernel, Kernel):
+        raise WrongUse(f"{kernel!r} is no kernel", advice="decorate the function with @kc.kernel")
+    return kernel
 
 
 def real_arrays(kernel: Kernel) -> frozenset[int]:
@@ -107,7 +113,7 @@ def _how(parallel: bool) -> str:
 @public
 def explain(kernel: Kernel, *, real: t.Scalar = t.FLOAT32) -> Explanation:
     """What is taped (variable, bytes per thread), what is not differentiable and where, what runs in parallel."""
-    variant: Variant = kernel.variant(real)
+    variant: Variant = _kernel(kernel).variant(real)
     adjoint = variant.adjoint(real_arrays(kernel))
     names = list(kernel.params)
     found = Explanation(kernel.name)

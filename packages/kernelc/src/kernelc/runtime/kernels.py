@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import inspect
+import struct
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, update_wrapper
@@ -16,9 +18,11 @@ from ..errors import (
     MixedLaunch,
     ReadOnly,
     WrongArity,
+    WrongChoice,
     WrongDevice,
     WrongDtype,
     WrongRank,
+    WrongUse,
 )
 from ..frontend import Source, signature
 from .arrays import Array, _dense, _is_tensor, numbers, numpy_of
@@ -94,7 +98,8 @@ class Kernel:
         return f"<kc.kernel {self.name}>"
 
     def __call__(self, *args: Any, **named: Any) -> Any:
-        raise TypeError(f"{self.name} is a kernel: run it with kc.launch({self.name}, dim, inputs=[…], outputs=[…])")
+        raise WrongUse(f"{self.name} is a kernel: it is launched, not called",
+                       advice=f"write kc.launch({self.name}, dim, inputs=[…], outputs=[…])")  # fmt: skip
 
     # -- variants
     def variant(self, real: t.Scalar, boxed: Sequence[str] = ()) -> Variant:
@@ -110,7 +115,8 @@ class Kernel:
         """The plan for these arguments, and the arguments as arrays and numbers that fit it."""
         names = self.params
         if len(args) != len(names):
-            raise WrongArity(f"{self.name} takes {len(names)} arguments ({', '.join(names)}), but got {len(args)}")
+            many = f"{len(names)} argument{'s' * (len(names) != 1)} ({', '.join(names)})"
+            raise WrongArity(f"{self.name} takes {many}, but got {len(args)}")
         real = self.precision(args)
         boxed = [n for n, a in zip(names, args, strict=True) if a.__class__ is Array and n in self.values]
         variant = self.variant(real, boxed)
@@ -182,14 +188,18 @@ class Kernel:
             arg.adapt(real if any(s is real for s in t.leaves(kind.element)) else t.leaves(kind.element)[0])
         found = arg.as_element(kind.element)
         if found is None:
-            raise WrongDtype(f"{self.name}: argument {name!r} must be an array of {_plain_name(kind.element)}, but holds "
-                             f"{_plain_name(arg.element)} in shape {arg.shape}", advice=_dtype_advice(kind, arg))  # fmt: skip
+            wanted, held = _plain_name(kind.element), f"{_plain_name(arg.element)} in shape {arg.shape}"
+            raise WrongDtype(f"{self.name}: argument {name!r} must be an array of {wanted}, but holds {held}",
+                             advice=_dtype_advice(kind, arg))  # fmt: skip
         if found.ndim != kind.ndim:
-            raise WrongRank(f"{self.name}: argument {name!r} must have {kind.ndim} dimensions, but has shape {found.shape}")
+            many = f"{kind.ndim} dimension{'s' * (kind.ndim > 1)}"
+            raise WrongRank(f"{self.name}: argument {name!r} must have {many}, but has shape {found.shape}")
         return found
 
     def fit_value(self, name: str, arg: Any, kind: t.Type) -> Any:
-        wrong = WrongDtype(f"{self.name}: argument {name!r} must be {_plain_name(kind)}, not {type(arg).__name__}")
+        found = arg.struct.name if isinstance(arg, t.StructValue) else type(arg).__name__
+        advice = "" if isinstance(kind, t.Struct) else f"convert it: {_short_name(kind)}(...)"
+        wrong = WrongDtype(f"{self.name}: argument {name!r} must be {_plain_name(kind)}, not {found}", advice=advice)
         if type(arg).__module__.split(".")[0] == "torch" and getattr(arg, "ndim", 1) == 0:
             arg = arg.item()
         if isinstance(kind, t.Scalar):
@@ -199,10 +209,11 @@ class Kernel:
                 raise wrong
             if kind.is_int and not isinstance(arg, (int, np.integer)):
                 raise wrong
-            if kind.is_float and not isinstance(arg, (int, float, np.number)):
+            if kind.is_float and not isinstance(arg, (int, float, np.integer, np.floating)):
                 raise wrong
-            if kind.is_int and not (np.iinfo(kind.numpy).min <= int(arg) <= np.iinfo(kind.numpy).max):
-                raise WrongDtype(f"{self.name}: argument {name!r} is {arg}, which does not fit {kind}")
+            if not _holds(kind, arg):
+                raise WrongDtype(f"{self.name}: argument {name!r} is {repr(arg)[:40]}, which does not fit {kind}",
+                                 advice="annotate the parameter with a wider type: kc.int64, kc.float64")  # fmt: skip
             return arg
         if isinstance(kind, t.Struct):
             if not isinstance(arg, t.StructValue) or arg.struct.name != kind.name:
@@ -295,6 +306,27 @@ def _dtype_advice(kind: t.ArrayType, arg: Array) -> str:
     return f"an array of shape (…, {', '.join(map(str, trailing))}) fits, too" if trailing else ""
 
 
+def _short_name(kind: t.Type) -> str:
+    """How a value of a type is made outside of kernels."""
+    if isinstance(kind, t.Scalar):
+        return {"b": "bool", "i": "int", "u": "int", "f": "float"}[kind.kind]
+    return f"kc.{kind.with_scalar(t.REAL)!r}" if isinstance(kind, t.Composite) else repr(kind)
+
+
+def _holds(kind: t.Scalar, number: Any) -> bool:
+    """Whether a number is in the range of a type. Infinities and NaN are reals."""
+    if kind is t.BOOL:
+        return True
+    if kind.is_int:
+        limits = np.iinfo(kind.numpy)
+        return bool(limits.min <= int(number) <= limits.max)
+    try:
+        packer(kind)(float(number))
+    except (OverflowError, struct.error):
+        return False
+    return True
+
+
 def check_device(device: str | None) -> str:
     where = device or config.device
     if where not in ("cpu", "python", "cuda"):
@@ -309,10 +341,14 @@ def kernel(function: Callable[..., Any] | None = None, *, loop_tape: str = "all"
     (0, 2, 4, 8 or 16), instead of what kc.config.lanes says.
     """
     if loop_tape not in ("all", "sqrt"):
-        raise ValueError(f'loop_tape is "all" or "sqrt", not {loop_tape!r}')
+        raise WrongChoice(f"loop_tape cannot be {loop_tape!r}", advice='choose one of "all", "sqrt"')
     if lanes not in (None, 0, 2, 4, 8, 16):
-        raise ValueError(f"lanes is 0, 2, 4, 8 or 16, not {lanes!r}")
+        raise WrongChoice(f"lanes cannot be {lanes!r}", advice="choose one of 0, 2, 4, 8, 16")
     options = Options(loop_tape, lanes)
-    if function is None:
-        return lambda f: Kernel(f, options)
-    return Kernel(function, options)
+
+    def make(f: Callable[..., Any]) -> Kernel:
+        if not inspect.isfunction(f):
+            raise WrongUse(f"@kc.kernel makes a kernel of a function, not of {f!r}", advice="write it above a `def`")
+        return Kernel(f, options)
+
+    return make if function is None else make(function)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import struct
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from math import prod
 from typing import Any
@@ -15,7 +15,7 @@ from .. import _native, ir
 from .. import types as t
 from ..codegen import Code
 from ..config import config
-from ..errors import FAILURES, NoCuda, Overlap, RunError, WrongDim
+from ..errors import FAILURES, KernelError, NoCuda, Overlap, RunError, WrongDim, WrongUse, shorn
 from .arrays import Array
 from .interpreter import Memory, interpret
 from .kernels import Kernel, Plan, _flat, check_device
@@ -30,8 +30,10 @@ def launch(
     device: str | None = None,
 ) -> None:  # fmt: skip
     """Run a kernel over a grid of `dim` threads. `inputs` and `outputs` are one list to the kernel."""
-    args, block = [*inputs, *outputs], None
+    args: list[Any] = []
+    block = None
     try:
+        args = [*inputs, *outputs]
         plan: Plan = kernel._plans[tuple([a._sig if a.__class__ is Array else a.__class__ for a in args])]
         total, head = _dims[dim] if dim.__class__ is int else grid(dim, kernel)
         binary = plan.binaries[total >= plan.width]
@@ -39,23 +41,38 @@ def launch(
             if plan.dims == 0 or plan.dims == (1 if dim.__class__ is int else len(_shape(dim))):
                 check_overlap(plan, args)
                 block = block_of(plan, args, head)
-    except (AttributeError, KeyError, TypeError, struct.error):
+    except (AttributeError, KeyError, TypeError, struct.error, KernelError):
         pass  # of a new kind, or something does not fit: then the checks say what
-    if block is None:
-        return check_and_launch(kernel, dim, args, device)
-    if open_tapes:
-        tape = current()
-        if tape is not None:
-            return tape._launch(plan, args, _shape(dim), "cpu")
-    failure = _native.launch(binary.entry, block, total, binary.parallel)
-    for i in plan.written:
-        args[i]._storage.version += 1
-    if failure is not None or binary.prints:
-        report(binary.code, failure, kernel.name)
+    try:
+        if block is None:
+            return check_and_launch(kernel, dim, listed(args, inputs, outputs), device)
+        if open_tapes:
+            tape = current()
+            if tape is not None:
+                tape._launch(plan, args, _shape(dim), "cpu")
+                return None
+        failure = _native.launch(binary.entry, block, total, binary.parallel)
+        for i in plan.written:
+            args[i]._storage.version += 1
+        if failure is not None or binary.prints:
+            report(binary.code, failure, kernel.name)
+    except KernelError as error:
+        __tracebackhide__ = True  # for pytest and IPython
+        raise shorn(error)  # noqa: B904  (the same error)
+
+
+def listed(args: list[Any], inputs: Any, outputs: Any) -> list[Any]:
+    """The arguments, if they came in lists; an array would be taken apart."""
+    for name, given in (("inputs", inputs), ("outputs", outputs)):
+        if not isinstance(given, Iterable) or isinstance(given, (Array, np.ndarray, str, dict)):
+            raise WrongUse(f"{name} is a list of arguments, not {type(given).__name__}", advice=f"write {name}=[…]")
+    return args
 
 
 def check_and_launch(kernel: Kernel, dim: int | Sequence[int], args: list[Any], device: str | None) -> None:
     """A launch of a kind that was not seen before, or that is recorded, or that runs elsewhere."""
+    if not isinstance(kernel, Kernel):
+        raise WrongUse(f"kc.launch runs a kernel, not {kernel!r}", advice="decorate the function with @kc.kernel")
     grid(dim, kernel)
     plan, args = kernel.plan(args)
     check_dims(plan, dim)
@@ -96,8 +113,10 @@ def _shape(dim: Any) -> tuple[int, ...]:
 def check_dims(plan: Plan, dim: Any) -> None:
     wanted, given = plan.variant.kernel.dims, len(_shape(dim))
     if wanted not in (0, given):
-        raise WrongDim(f"{plan.kernel.name} unpacks {wanted} indices from kc.tid(), but is launched over {given} "
-                       f"dimension{'s' * (given > 1)}", advice=f"launch it with dim=({', '.join('ijkl'[:wanted])})")  # fmt: skip
+        asked = f"{wanted} ind{'ices' if wanted > 1 else 'ex'}"
+        advice = f"launch it with dim=({', '.join('nmkl'[:wanted])})" if wanted > 1 else "launch it with dim=n"
+        raise WrongDim(f"{plan.kernel.name} takes {asked} from kc.tid(), but is launched over {given} "
+                       f"dimension{'s' * (given > 1)}", advice=advice)  # fmt: skip
 
 
 def check_overlap(plan: Plan, args: Sequence[Any]) -> None:
@@ -247,5 +266,3 @@ def memory_of(kernel: ir.Kernel, plan: Plan, args: Sequence[Any], dim: tuple[int
             for leaf, value in zip(param.leaves, _flat(arg, kind), strict=True):
                 memory.values[leaf] = leaf.type.numpy.type(value)
     return memory
-
-
