@@ -21,15 +21,18 @@ def is_parallel(kernel: ir.Kernel) -> bool:
     """Whether threads may run at the same time without changing a bit.
 
     Sums depend on their order, and the winner of a minimum is the lowest thread: atomics on elements that other
-    threads may touch keep the launch in order. So do prints.
+    threads may touch keep the launch in order. So do prints and what atomics return.
     """
+    if kernel.dims == 0 or any(isinstance(s, (ir.Print, ir.Record, ir.Recall)) for s in kernel.body.walk()):
+        return False
     axes = thread_indices(kernel)
+    shared: set[ir.ArrayRef] = set()
+    places: dict[ir.ArrayRef, set[tuple[ir.Value, ...]]] = {}
     for stmt in kernel.body.walk():
-        if isinstance(stmt, ir.Atomic) and (stmt.outs or not is_own(stmt.index, axes, kernel.dims)):
-            return False
-        if isinstance(stmt, (ir.Record, ir.Recall)):
-            return False
-        if isinstance(stmt, ir.Store) and (stmt.array.role == "grad" or stmt.logged):
-            if not is_own(stmt.index, axes, kernel.dims):
-                return False
-    return kernel.dims > 0
+        if isinstance(stmt, (ir.Load, ir.Store, ir.Atomic)):
+            places.setdefault(stmt.array, set()).add(tuple(stmt.index))
+        # A plain store to an element of another thread is a race of the user's; one of the adjoint is ours to prevent.
+        if isinstance(stmt, ir.Atomic) or (isinstance(stmt, ir.Store) and (stmt.array.role == "grad" or stmt.logged)):
+            shared.add(stmt.array)
+    # One place per thread: x[i, j] and x[j, i] are each a thread's own, but together they are not.
+    return all(len(places[a]) == 1 and is_own(next(iter(places[a])), axes, kernel.dims) for a in shared)
