@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -139,9 +139,13 @@ class Variant:
         missing = [k for k in dict.fromkeys(keys) if k not in self._binaries]
         if missing:
             codes = {k: self.code(k[0], k[1], contiguous, k[4]) for k in missing}
-            libraries = build_many({c.name: _unit([c.text], [k[4]]) for k, c in codes.items()})
-            for k, c in codes.items():
-                self._binaries[k] = self._open(k, c, str(libraries[c.name]))
+            units = _units(codes)
+            libraries = build_many({
+                name: _unit([codes[k].text for k in group], [k[4] for k in group]) for name, group in units.items()
+            })  # fmt: skip
+            for name, group in units.items():
+                for k in group:
+                    self._binaries[k] = self._open(k, codes[k], str(libraries[name]))
         return [self._binaries[k] for k in keys]
 
     def key(self, which: str, seeds: frozenset[int], contiguous: frozenset[int], total: int) -> Any:
@@ -166,6 +170,17 @@ def _watch(capture: Capture) -> tuple[Callable[[str], Any], str, Any, Capture]:
         return lambda name: None, capture.name, capture, capture  # its content may have changed
     get = capture.holder.get if isinstance(capture.holder, dict) else lambda name: capture.current()
     return get, capture.name, capture.value, capture
+
+
+_SMALL = 30_000
+"""Characters of C++ that take as long to compile as a compiler takes to start."""
+
+
+def _units(codes: Mapping[Any, Code]) -> dict[str, list[Any]]:
+    """What is compiled together, under the name of the first: all that is small. Large kernels build side by side."""
+    if sum(len(c.text) for c in codes.values()) <= _SMALL:
+        return {next(iter(codes.values())).name: list(codes)}
+    return {c.name: [k] for k, c in codes.items()}
 
 
 def _unit(texts: Sequence[str], widths: Sequence[int]) -> str:

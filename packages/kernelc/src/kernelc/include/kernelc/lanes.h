@@ -31,11 +31,17 @@ KC_LANE vl kc_splat(int64_t x) { return x - (vl){}; }
 KC_LANE vu kc_splat(uint32_t x) { return x - (vu){}; }
 KC_LANE vb kc_splat(bool x) { return kc_splat((int32_t)-x); }
 
-KC_LANE vi kc_iota() {
-    vi r;
-    for (int l = 0; l < W; ++l) r[l] = l;
-    return r;
-}
+/* Constants, and arithmetic on them, rather than loops: those would be unrolled and folded at every use. */
+#if KC_LANES == 16
+#define KC_IOTA {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15}
+#elif KC_LANES == 8
+#define KC_IOTA {0, 1, 2, 3, 4, 5, 6, 7}
+#elif KC_LANES == 4
+#define KC_IOTA {0, 1, 2, 3}
+#else
+#define KC_IOTA {0, 1}
+#endif
+KC_LANE vi kc_iota() { return (vi)KC_IOTA; }
 
 KC_LANE vl kc_wide(vb m) { return __builtin_convertvector(m, vl); }
 KC_LANE vf kc_select(vb m, vf a, vf b) { return m ? a : b; }
@@ -74,97 +80,74 @@ KC_LANE int64_t kc_highest(vb m, vl x) {
 }
 
 /* ---- memory: element size N leaves of one type T; V the register, M the memory form */
-#define KC_MEMORY(name, T, V, M, I)                                                                                      \
-    KC_LANE V kc_read(const T* p) { return *(const M*)p; }                                                           \
-/* Every second element of two vectors, every third of three: how elements of several leaves come apart. */    \
-    KC_LANE V kc_every2(V a, V b, int c) {                                                                           \
-        I pick;                                                                                                    \
-        for (int l = 0; l < W; ++l) pick[l] = 2 * l + c;                                                           \
-        return __builtin_shuffle(a, b, pick);                                                                      \
-    }                                                                                                              \
-    KC_LANE V kc_every3(V a, V b, V d, int c) {                                                                      \
-        I low, all;                                                                                                \
-        for (int l = 0; l < W; ++l) {                                                                              \
-            const int at = 3 * l + c;                                                                              \
-            low[l] = at < 2 * W ? at : 0;                                                                          \
-            all[l] = at < 2 * W ? l : W + (at - 2 * W);                                                            \
-        }                                                                                                          \
-        return __builtin_shuffle(__builtin_shuffle(a, b, low), d, all);                                            \
-    }                                                                                                              \
-    template <int N> KC_LANE V kc_load_own(const T* p, int c) {                                                      \
-        if (N == 1) return kc_read(p);                                                                             \
-        if (N == 2) return kc_every2(kc_read(p), kc_read(p + W), c);                                               \
-        if (N == 3) return kc_every3(kc_read(p), kc_read(p + W), kc_read(p + 2 * W), c);                           \
-        if (N == 4)                                                                                                \
-            return kc_every2(kc_every2(kc_read(p), kc_read(p + W), c & 1),                                         \
-                             kc_every2(kc_read(p + 2 * W), kc_read(p + 3 * W), c & 1), c >> 1);                    \
-        if (N == 9)                                                                                                \
-            return kc_every3(kc_every3(kc_read(p), kc_read(p + W), kc_read(p + 2 * W), c % 3),                     \
-                             kc_every3(kc_read(p + 3 * W), kc_read(p + 4 * W), kc_read(p + 5 * W), c % 3),         \
+#define KC_MEMORY(name, T, V, M, I) \
+    KC_LANE V kc_read(const T* p) { return *(const M*)p; } \
+/* Every second element of two vectors, every third of three: how elements of several leaves come apart. */ \
+    KC_LANE V kc_every2(V a, V b, int c) { \
+        return __builtin_shuffle(a, b, 2 * (I)KC_IOTA + c); \
+    } \
+    KC_LANE V kc_every3(V a, V b, V d, int c) { \
+        const I at = 3 * (I)KC_IOTA + c; \
+        return __builtin_shuffle(__builtin_shuffle(a, b, at), d, at < 2 * W ? (I)KC_IOTA : at - W); \
+    } \
+    template <int N> KC_LANE V kc_load_own(const T* p, int c) { \
+        if (N == 1) return kc_read(p); \
+        if (N == 2) return kc_every2(kc_read(p), kc_read(p + W), c); \
+        if (N == 3) return kc_every3(kc_read(p), kc_read(p + W), kc_read(p + 2 * W), c); \
+        if (N == 4) \
+            return kc_every2(kc_every2(kc_read(p), kc_read(p + W), c & 1), \
+                             kc_every2(kc_read(p + 2 * W), kc_read(p + 3 * W), c & 1), c >> 1); \
+        if (N == 9) \
+            return kc_every3(kc_every3(kc_read(p), kc_read(p + W), kc_read(p + 2 * W), c % 3), \
+                             kc_every3(kc_read(p + 3 * W), kc_read(p + 4 * W), kc_read(p + 5 * W), c % 3), \
                              kc_every3(kc_read(p + 6 * W), kc_read(p + 7 * W), kc_read(p + 8 * W), c % 3), c / 3); \
-        V r;                                                                                                       \
-        for (int l = 0; l < W; ++l) r[l] = p[N * l + c];                                                           \
-        return r;                                                                                                  \
-    }                                                                                                              \
-    /* Compilers make this loop one gather instruction. */                                                         \
-    KC_LANE V kc_gather(const T* p, vi at) {                                                                         \
-        V r;                                                                                                       \
-        for (int l = 0; l < W; ++l) r[l] = p[at[l]];                                                               \
-        return r;                                                                                                  \
-    }                                                                                                              \
-    KC_LANE V kc_gather_##name(const char* p, vl at) {                                                               \
-        V r;                                                                                                       \
-        for (int l = 0; l < W; ++l) r[l] = *(const T*)(p + at[l]);                                                 \
-        return r;                                                                                                  \
-    }                                                                                                              \
-    /* The sums of four vectors, in the first lane of each quarter. */                                              \
-    KC_LANE V kc_sum4(V a, V b, V c, V d) {                                                                        \
-        I low, high, left, right;                                                                                  \
-        for (int l = 0; l < W; ++l) {                                                                              \
-            low[l] = l < W / 2 ? l : W / 2 + l;                                                                    \
-            high[l] = low[l] + W / 2;                                                                              \
-            left[l] = l / (W / 4) * (W / 2) + l % (W / 4);                                                         \
-            right[l] = left[l] + W / 4;                                                                            \
-        }                                                                                                          \
-        const V ab = __builtin_shuffle(a, b, low) + __builtin_shuffle(a, b, high);                                 \
-        const V cd = __builtin_shuffle(c, d, low) + __builtin_shuffle(c, d, high);                                 \
-        V x = __builtin_shuffle(ab, cd, left) + __builtin_shuffle(ab, cd, right);                                  \
-        for (int step = W / 8; step > 0; step /= 2) {                                                              \
-            I other;                                                                                               \
-            for (int l = 0; l < W; ++l) other[l] = l ^ step;                                                       \
-            x += __builtin_shuffle(x, other);                                                                      \
-        }                                                                                                          \
-        return x;                                                                                                  \
-    }                                                                                                              \
-    /* The sum of all lanes, in pairs: the same bits on every run. */                                              \
-    KC_LANE T kc_sum(V x) {                                                                                          \
-        for (int step = W / 2; step > 0; step /= 2) {                                                              \
-            I other;                                                                                               \
-            for (int l = 0; l < W; ++l) other[l] = l ^ step;                                                       \
-            x += __builtin_shuffle(x, other);                                                                      \
-        }                                                                                                          \
-        return x[0];                                                                                               \
-    }                                                                                                              \
-    KC_LANE void kc_store_own(T* p, V a) { *(M*)p = a; }                                                          \
-    KC_LANE void kc_store_own(T* p, V a, V b) {                                                                      \
-        I low, high;                                                                                               \
-        for (int l = 0; l < W; ++l) {                                                                              \
-            low[l] = l % 2 * W + l / 2;                                                                            \
-            high[l] = l % 2 * W + (W + l) / 2;                                                                     \
-        }                                                                                                          \
-        *(M*)p = __builtin_shuffle(a, b, low);                                                                  \
-        *(M*)(p + W) = __builtin_shuffle(a, b, high);                                                           \
-    }                                                                                                              \
-    KC_LANE void kc_store_own(T* p, V a, V b, V c) {                                                                 \
-        for (int part = 0; part < 3; ++part) {                                                                     \
-            I ab, all;                                                                                             \
-            for (int l = 0; l < W; ++l) {                                                                          \
-                const int at = part * W + l;                                                                       \
-                ab[l] = at % 3 == 1 ? W + at / 3 : at / 3;                                                         \
-                all[l] = at % 3 == 2 ? W + at / 3 : l;                                                             \
-            }                                                                                                      \
-            *(M*)(p + part * W) = __builtin_shuffle(__builtin_shuffle(a, b, ab), c, all);                       \
-        }                                                                                                          \
+        V r; \
+        for (int l = 0; l < W; ++l) r[l] = p[N * l + c]; \
+        return r; \
+    } \
+    /* Compilers make this loop one gather instruction. */ \
+    KC_LANE V kc_gather(const T* p, vi at) { \
+        V r; \
+        for (int l = 0; l < W; ++l) r[l] = p[at[l]]; \
+        return r; \
+    } \
+    KC_LANE V kc_gather_##name(const char* p, vl at) { \
+        V r; \
+        for (int l = 0; l < W; ++l) r[l] = *(const T*)(p + at[l]); \
+        return r; \
+    } \
+    /* The sums of four vectors, in the first lane of each quarter. */ \
+    KC_LANE V kc_sum4(V a, V b, V c, V d) { \
+        const I l = KC_IOTA; \
+        const I low = l < W / 2 ? l : W / 2 + l, high = low + W / 2; \
+        const I left = l / (W / 4) * (W / 2) + l % (W / 4), right = left + W / 4; \
+        const V ab = __builtin_shuffle(a, b, low) + __builtin_shuffle(a, b, high); \
+        const V cd = __builtin_shuffle(c, d, low) + __builtin_shuffle(c, d, high); \
+        V x = __builtin_shuffle(ab, cd, left) + __builtin_shuffle(ab, cd, right); \
+        for (int step = W / 8; step > 0; step /= 2) { \
+            x += __builtin_shuffle(x, (I)KC_IOTA ^ step); \
+        } \
+        return x; \
+    } \
+    /* The sum of all lanes, in pairs: the same bits on every run. */ \
+    KC_LANE T kc_sum(V x) { \
+        for (int step = W / 2; step > 0; step /= 2) { \
+            x += __builtin_shuffle(x, (I)KC_IOTA ^ step); \
+        } \
+        return x[0]; \
+    } \
+    KC_LANE void kc_store_own(T* p, V a) { *(M*)p = a; } \
+    KC_LANE void kc_store_own(T* p, V a, V b) { \
+        const I l = KC_IOTA, low = l % 2 * W + l / 2; \
+        *(M*)p = __builtin_shuffle(a, b, low); \
+        *(M*)(p + W) = __builtin_shuffle(a, b, low + W / 2); \
+    } \
+    KC_LANE void kc_store_own(T* p, V a, V b, V c) { \
+        for (int part = 0; part < 3; ++part) { \
+            const I l = KC_IOTA, at = part * W + l; \
+            const V ab = __builtin_shuffle(a, b, at % 3 == 1 ? W + at / 3 : at / 3); \
+            *(M*)(p + part * W) = __builtin_shuffle(ab, c, at % 3 == 2 ? W + at / 3 : l); \
+        } \
     }
 KC_MEMORY(float32, float, vf, mf, vi)
 KC_MEMORY(float64, double, vd, md, vl)
@@ -273,5 +256,6 @@ KC_TO_INT(vd, vl, kc_to_int64) KC_TO_INT(vf, vu, kc_to_uint32) KC_TO_INT(vd, vu,
 } /* namespace */
 
 #undef W
+#undef KC_IOTA
 #undef KC_LANE
 #undef KC_LANES
