@@ -12,6 +12,7 @@ import kernelc as kc
 import numpy as np
 
 N, SCRATCH = 4, 5
+COUNT = "kc.atomic_add"
 
 
 class Dual:
@@ -102,6 +103,33 @@ class Vector:
         return self.c["xyz".index(name)]
 
 
+class Matrix:
+    def __init__(self, *c):
+        self.c = [dual(x) for x in c]
+
+    def __getitem__(self, ij):
+        return self.c[2 * ij[0] + ij[1]]
+
+    def __setitem__(self, ij, v):
+        self.c[2 * ij[0] + ij[1]] = dual(v)
+
+
+class State:
+    def __init__(self, p, e, k):
+        self.p, self.e, self.k = p, dual(e), k
+
+
+def copied_state(p, e, k):
+    """Values are copied."""
+    return State(Vector(*p.c), e, k)
+
+
+def ruled(x):
+    """Its rule says three times the slope."""
+    y = Plain.tanh(x)
+    return Dual(y.v, 3.0 * y.d)
+
+
 class Grid(list):
     """An array of duals; elements that are read are values."""
 
@@ -146,6 +174,18 @@ class Plain:
     def stop_grad(self, a):
         return Dual(dual(a).v)
 
+    def atomic_count(self, c, v):
+        old = c[0]
+        c[0] = old + v
+        return old
+
+    def mat22(self, *c):
+        return Matrix(*c)
+
+    def grad(self, f):
+        """Of `potential` only: a a sin(b)."""
+        return lambda a, b: (2.0 * dual(a) * self.sin(b), dual(a) * a * self.cos(b))
+
 
 class Generator:
     """Writes one body. Values stay moderate, because every assignment goes through a bounded function."""
@@ -155,6 +195,7 @@ class Generator:
         self.reals, self.ints, self.vectors, self.locals = ["a", "b"], ["n", "m"], ["v"], ["w"]
         self.counters = 0
         self.loops = 0
+        self.count = f"{COUNT}(c, {'0, ' if COUNT == 'kc.atomic_add' else ''}{rng.randrange(1, 3)})"
 
     def pick(self, *choices):
         return self.r.choice(choices)
@@ -165,6 +206,9 @@ class Generator:
             i = f"({i} {self.pick('+', '*', '-')} {self.pick(*self.ints, '3', '7')})"
         return i
 
+    def entry(self):
+        return f"g[{self.index()} % 2, {self.index()} % 2]"
+
     def t(self):
         return f"t[q + {self.index()} % {SCRATCH}]"
 
@@ -173,7 +217,8 @@ class Generator:
 
     def atom(self):
         return self.pick(*self.reals, *self.reals, self.t(), self.t(), self.x(), self.x(), f"{self.r.uniform(-1.5, 1.5):.3f}",
-                         f"v[{self.index()} % 3]", "v.y", f"w[{self.index()} % 3]")  # fmt: skip
+                         f"v[{self.index()} % 3]", "v.y", f"w[{self.index()} % 3]",
+                         self.entry(), "s.e", "s.p.x")  # fmt: skip
 
     def real(self, depth=2):
         if depth == 0 or self.r.random() < 0.2:
@@ -192,10 +237,10 @@ class Generator:
             return f"kc.{self.pick('min', 'max')}({a}, {b})"
         if k == 10:
             return f"({a} if {self.condition()} else {b})"
-        if k == 11:
+        if k == 11 and "push" not in a + b:  # plain Python would call it on both sides
             return f"kc.where({self.condition()}, {a}, {b})"
         if k == 12:
-            return f"helper({a}, {b})"
+            return self.pick(f"helper({a}, {b})", f"ruled({a})", f"push(t, q, {self.index()}, {self.atom()})")
         return f"(-{a})" if self.r.random() < 0.5 else f"kc.tanh({a}) ** {self.r.randrange(2, 4)}"
 
     def condition(self):
@@ -239,6 +284,18 @@ class Generator:
             self.put(depth, self.pick(f"v = v * ({self.bounded()})", f"v = kc.float3({self.bounded()}, a, b)", "v = v + kc.float3(a, b, a * b) * 0.1"))
         elif k == 14 and self.one:
             self.put(depth, f"{self.x()} {self.pick('=', '*=', '+=')} {self.bounded()}")
+        elif k == 15 and self.r.random() < 0.7:
+            self.put(depth, self.pick(
+                f"{self.entry()} {self.pick('=', '*=', '+=')} {self.bounded()}",
+                f"s.e {self.pick('=', '*=', '+=')} {self.bounded()}",
+                f"s.p[{self.index()} % 3] = {self.bounded()}",
+                f"s.p = s.p * 0.5 + v * {self.atom()}",
+                f"s.k = s.k + 1; n = s.k % 7",
+                f"a, b = kc.grad(potential)({self.atom()}, {self.atom()})",
+                f"m = {self.count}",
+                f"t[q + {self.count} % {SCRATCH}] = {self.bounded()}",
+                f"r = s; r.e *= 2.0; s.e = kc.tanh(s.e + r.e)",
+            ))  # fmt: skip
         elif k == 15:
             self.put(depth, f"kc.atomic_{self.pick('add', 'sub')}(out, 0, {self.bounded()})")
         elif k < 18 and budget > 0:
@@ -282,18 +339,20 @@ class Generator:
 
     def write(self, name):
         self.lines = [
-            f"def {name}(x: kc.Array[float], size: int, t: kc.Array[float], out: kc.Array[float]):",
+            f"def {name}(x: kc.Array[float], size: int, t: kc.Array[float], c: kc.Array[int], out: kc.Array[float]):",
             "    i = kc.tid()",
             f"    q = i * {SCRATCH}",
             f"    n, m = i + {self.r.randrange(4)}, {self.r.randrange(4)}",
             f"    a, b = x[i % {N}], 0.5",
             f"    v = kc.float3(a, b, x[(i + 1) % {N}])",
             "    w = kc.local(3)",
+            "    g = kc.mat22(a, b, 0.3, a * b)",
+            "    s = State(v, 0.2, 1)",
         ]
         for _ in range(self.r.randrange(3, 8)):
             if self.statement(1, 3, False):
                 break
-        self.put(1, "kc.atomic_add(out, 0, a * b + kc.dot(v, v) + w[0] * w[1])")
+        self.put(1, "kc.atomic_add(out, 0, a * b + kc.dot(v, v) + w[0] * w[1] + g[0, 1] * g[1, 0] + s.e * kc.dot(s.p, v))")
         return self.lines
 
 
@@ -308,6 +367,39 @@ def helper(a: float, b: float) -> float:
         if s > 1.0:
             return s * 0.5
     return s - b
+
+
+@kc.func
+def potential(a: float, b: float) -> float:
+    return a * a * kc.sin(b)
+
+
+@kc.func
+def push(t: kc.Array[float], q: int, n: int, a: float) -> float:
+    for k in range(2):
+        t[q + (n + k) % 5] = t[q + n % 5] * 0.5 + kc.tanh(a)
+        if t[q + (n + k) % 5] > 0.6:
+            return t[q + n % 5] * a
+    return kc.sin(t[q + (n + 1) % 5])
+"""
+
+TYPES = """
+@kc.struct
+class State:
+    p: kc.float3
+    e: float
+    k: int
+
+
+@kc.func
+def ruled(x: float) -> float:
+    return kc.tanh(x)
+
+
+@ruled.adjoint
+def _(x, adj):
+    y = kc.tanh(x)
+    return 3.0 * (1.0 - y * y) * adj
 """
 
 
@@ -323,7 +415,7 @@ class Program:
         for k in range(self.count):
             lines = Generator(r, one_thread=self.threads == 1).write(f"body{k}")
             self.sources.append("\n".join(lines))
-        self.text = "import kernelc as kc\n" + HELPER + "\n\n" + "\n\n".join(self.sources) + "\n"
+        self.text = "import kernelc as kc\n" + TYPES + HELPER + "\n\n" + "\n\n".join(self.sources) + "\n"
         self.x = np.array([r.uniform(-1.2, 1.2) for _ in range(N)])
         self.t = np.array([r.uniform(-1.0, 1.0) for _ in range(SCRATCH * self.threads)])
 
@@ -343,14 +435,15 @@ class Program:
         out = Grid([Dual(0.0, np.zeros(size))])
         plain = Plain()
         plain.func = lambda f: f
-        plain.Array = {float: None}
-        scope = {}
-        exec(self.text.replace("import kernelc as kc", ""), {"kc": plain, "__builtins__": __builtins__}, scope)
+        plain.Array = {float: None, int: None}
+        count = [0]
+        text = self.text.replace("import kernelc as kc", "").replace(TYPES, "").replace("r = s;", "r = State(s.p, s.e, s.k);")
+        scope = {"kc": plain, "State": copied_state, "ruled": ruled}
+        exec(text.replace("kc.atomic_add(c, 0, ", "kc.atomic_count(c, "), scope)
         for k in range(self.count):
             body = scope[f"body{k}"]
-            body.__globals__["helper"] = scope["helper"]
             for plain.thread in range(self.threads):
-                body(x, self.size, t, out)
+                body(x, self.size, t, count, out)
         total = out[0]
         for v in x:
             total = total + dual(v) * 0.1
@@ -361,10 +454,10 @@ class Program:
     def run(self, device, loop_tape="all", real=np.float64):
         x = kc.array(self.x.astype(real), requires_grad=True)
         t = kc.array(self.t.astype(real), requires_grad=True)
-        out = kc.array(np.zeros(1, real))
+        out, count = kc.array(np.zeros(1, real)), kc.zeros(1, dtype=int)
         with kc.Tape() as tape:
             for kernel in self.kernels(loop_tape):
-                kc.launch(kernel, self.threads, [x, self.size], [t, out], device=device)
+                kc.launch(kernel, self.threads, [x, self.size], [t, count, out], device=device)
         value = out.numpy()[0] + 0.1 * x.numpy().sum() + 0.2 * t.numpy().sum()
         tape.backward(grads={out: [1.0], x: np.full(N, 0.1), t: np.full(len(self.t), 0.2)})
         return value, x.grad.numpy(), t.grad.numpy()

@@ -10,7 +10,11 @@ from probes.harness import near, setting
 def agree(seed, device, loop_tape="all"):
     program = Program(seed)
     value, by_x, by_t = program.expected()
-    got, grad_x, grad_t = program.run(device, loop_tape)
+    try:
+        got, grad_x, grad_t = program.run(device, loop_tape)
+    except kc.Unsupported as error:  # where Python's order of evaluation cannot be kept
+        assert "which this line updates" in str(error)
+        return
     near([got], [value], 1e-9, f"value of program {seed}\n{program.text}")
     near(grad_x, by_x, 1e-8, f"gradient of program {seed}\n{program.text}")
     near(grad_t, by_t, 1e-8, f"gradient of program {seed}\n{program.text}")
@@ -36,7 +40,7 @@ def test_random_programs_forward(seed):
     x, t, out = kc.array(program.x.copy()), kc.array(program.t.copy()), kc.zeros(1, real=kc.float64)
     dx, dt = rng.normal(size=x.shape), rng.normal(size=t.shape)
     kernel = program.kernels()[0]
-    dots = kc.jvp(kernel, program.threads, [x, program.size], [t, out], tangents={x: dx, t: dt}, device="python")
+    dots = kc.jvp(kernel, program.threads, [x, program.size], [t, kc.zeros(1, dtype=int), out], tangents={x: dx, t: dt}, device="python")
     zero = {x: dx}  # an array that the kernel only reads keeps its direction
     got = dots[out].numpy().sum() + 0.1 * np.sum(_dot(dots, x, zero)) + 0.2 * np.sum(_dot(dots, t, {t: dt}))
     near([got], [by_x @ dx + by_t @ dt], 1e-8, program.text)
