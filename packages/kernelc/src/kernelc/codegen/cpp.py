@@ -12,6 +12,7 @@ from ..builtins import TABLE
 from ..errors import Span
 from ..types import BOOL, FLOAT32, FLOAT64, Scalar, element_size, leaf_offsets, leaves
 from .layout import Layout, layout
+from .ownership import strip_arrays
 
 _TYPES = {"bool": "bool", "int32": "int32_t", "int64": "int64_t", "uint32": "uint32_t", "float32": "float",
           "float64": "double"}  # fmt: skip
@@ -70,6 +71,9 @@ class _Emitter:
         writes = (s for s in kernel.body.walk() if isinstance(s, (ir.Store, ir.Atomic)))
         self.checks = debug and not any(s.array.role == "grad" for s in writes)
         self.layout: Layout = layout(kernel)
+        # All of them, or none: a launch in strips needs a copy of each.
+        strips = [] if debug else strip_arrays(kernel)
+        self.strips = strips if all(a.position in contiguous for a in strips) else []
         self.lines: list[str] = []
         self.functions: dict[ir.Custom, str] = {}
         self.function_text: list[str] = []
@@ -113,13 +117,23 @@ class _Emitter:
         for role in sorted(used):
             # An array may be passed twice, so two gradients may be one; what a launch writes never overlaps.
             promise = "" if role == "grad" else " __restrict__"
-            self.put(f"char* const{promise} a{p}_{role} = (char*)block[{slot.role(role)}];")
+            text = f"(char*)block[{slot.role(role)}]"
+            if array.partner(role) in self.strips:
+                text = self.strip_pointer(array, role)
+            self.put(f"char* const{promise} a{p}_{role} = {text};")
         if self.debug:
             self.put(f"int64_t* const a{p}_shadow = (int64_t*)block[{slot.role('shadow')}]; (void)a{p}_shadow;")
         if used and p not in self.contiguous:
             for axis in range(slot.ndim):
                 self.put(f"const int64_t a{p}_s{axis} = block[{slot.stride(axis)}]; (void)a{p}_s{axis};")
                 self.put(f"const int64_t a{p}_g{axis} = block[{slot.grad_stride(axis)}]; (void)a{p}_g{axis};")
+
+    def strip_pointer(self, array: ir.ArrayRef, role: str) -> str:
+        """The first strip of threads adds to the array itself, each other one to a copy of its own (layout.py)."""
+        slot, p = self.layout.slots[array.position], array.position
+        size = " * ".join([f"a{p}_n{axis}" for axis in range(slot.ndim)] + [str(element_size(array.type.element))])
+        copy = f"(char*)block[{slot.role('shadow')}] + (begin / block[4] - 1) * {size}"
+        return f"block[4] && begin >= block[4] ? {copy} : (char*)block[{slot.role(role)}]"
 
     # -- text
     def put(self, text: str) -> None:

@@ -1,9 +1,10 @@
 """The argument block: the int64 words that a kernel gets, and how Python writes them.
 
-    0 … 3   size of the grid by axis            4  the forward record, or 0
+    0 … 3   size of the grid by axis
+    4       the forward record; or, for a launch in strips, how many threads a strip has; or 0
     then for each parameter in order
-    array   value pointer, grad, final and tangent pointer, shadow pointer (debug), shape…, strides in bytes…, and
-            strides of the adjoint…
+    array   value pointer, grad, final and tangent pointer, shadow pointer (debug; or the copies of strips), shape…,
+            strides in bytes…, and strides of the adjoint…
     value   one word per leaf
 
 Final, tangent and shadow arrays are contiguous.

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from .. import ir
+from ..types import leaves
 
 
 def thread_indices(kernel: ir.Kernel) -> dict[ir.Value, int]:
@@ -36,3 +37,29 @@ def is_parallel(kernel: ir.Kernel) -> bool:
             shared.add(stmt.array)
     # One place per thread: x[i, j] and x[j, i] are each a thread's own, but together they are not.
     return all(len(places[a]) == 1 and is_own(next(iter(places[a])), axes, kernel.dims) for a in shared)
+
+
+def strip_arrays(kernel: ir.Kernel) -> list[ir.ArrayRef]:
+    """Arrays that keep a launch in order only because threads add to shared elements of them.
+
+    Such a launch can run in strips: each strip of threads adds to a copy of its own, and the copies are added up in
+    the order of the strips. The strips depend on the size of the launch alone, so the bits do, too. Empty if the launch
+    must be in order for another reason as well, or need not be.
+    """
+    if kernel.dims == 0 or any(isinstance(s, (ir.Print, ir.Record, ir.Recall)) for s in kernel.body.walk()):
+        return []
+    axes = thread_indices(kernel)
+    places: dict[ir.ArrayRef, set[tuple[ir.Value, ...]]] = {}
+    summed: dict[ir.ArrayRef, bool] = {}
+    shared: set[ir.ArrayRef] = set()
+    for stmt in kernel.body.walk():
+        if isinstance(stmt, (ir.Load, ir.Store, ir.Atomic)):
+            places.setdefault(stmt.array, set()).add(tuple(stmt.index))
+            sums = isinstance(stmt, ir.Atomic) and stmt.kind == "add" and not stmt.outs and not stmt.logged
+            summed[stmt.array] = summed.get(stmt.array, True) and sums
+        if isinstance(stmt, ir.Atomic) or (isinstance(stmt, ir.Store) and (stmt.array.role == "grad" or stmt.logged)):
+            shared.add(stmt.array)
+    crowded = [a for a in shared if len(places[a]) > 1 or not is_own(next(iter(places[a])), axes, kernel.dims)]
+    kinds = {a: set(leaves(a.type.element)) for a in crowded}
+    fits = all(summed[a] and len(kinds[a]) == 1 and min(kinds[a], key=str).is_float for a in crowded)
+    return sorted(crowded, key=lambda a: a.position) if fits else []

@@ -19,6 +19,7 @@ from ..codegen import (
     lanes_header,
     lanes_refused,
     layout,
+    strip_arrays,
 )
 from ..config import config
 from ..frontend import Lowered, Source, lower
@@ -46,6 +47,8 @@ class Binary:
     entry: int
     parallel: bool
     width: int
+    strips: list[ir.ArrayRef]
+    """Arrays to which threads add together, if that is all that keeps a launch in order (strips.py)."""
 
     def __post_init__(self) -> None:
         self.prints = any(s.parts for s in self.code.sites)
@@ -156,7 +159,11 @@ class Variant:
     def _open(self, key: Any, code: Code, path: str) -> Binary:
         kernel = self.ir_of(key[0], key[1])
         entry = _native.symbol(_native.open_library(path), code.name)
-        return Binary(kernel, self.layout, code, entry, is_parallel(kernel) and not config.debug, key[4])
+        parallel = is_parallel(kernel) and not config.debug
+        strips = [] if config.debug or parallel else strip_arrays(kernel)
+        if not all(a.position in key[2] for a in strips):
+            strips = []
+        return Binary(kernel, self.layout, code, entry, parallel, key[4], strips)
 
 
 def _is_ours(holder: Any) -> bool:

@@ -16,6 +16,7 @@ from .. import types as t
 from ..codegen import Code
 from ..config import config
 from ..errors import FAILURES, KernelError, NoCuda, Overlap, RunError, WrongDim, WrongUse, shorn
+from . import strips
 from .arrays import Array
 from .interpreter import Memory, interpret
 from .kernels import Kernel, Plan, _flat, check_device
@@ -51,7 +52,10 @@ def launch(
             if tape is not None:
                 tape._launch(plan, args, _shape(dim), "cpu")
                 return None
-        failure = _native.launch(binary.entry, block, total, binary.parallel)
+        if binary.strips:
+            failure = strips.launch(binary, block, total, args)
+        else:
+            failure = _native.launch(binary.entry, block, total, binary.parallel)
         for i in plan.written:
             args[i]._storage.version += 1
         if failure is not None or binary.prints:
@@ -161,7 +165,7 @@ def run(plan: Plan, args: list[Any], dim: tuple[int, ...], device: str) -> None:
         block = block_of(plan, args, head)
         if config.debug:
             block = with_shadows(plan, args, bytearray(block))
-        failure = _native.launch(binary.entry, bytes(block), total, binary.parallel)
+        failure = strips.launch(binary, bytes(block), total, args)
         bump(plan, args)
         report(binary.code, failure, plan.kernel.name)
         return

@@ -17,7 +17,7 @@ import numpy as np
 from .. import _native
 from ..config import config
 from ..errors import CutGradient, NonScalarLoss, NotRecorded, Overwritten, TapeError, WrongChoice, WrongShape, public
-from . import launches, recording
+from . import launches, recording, strips
 from .arrays import Array, Storage, _plain, array_words, as_view
 from .kernels import Plan
 from .ledger import Ledger
@@ -64,6 +64,7 @@ class Tape:
         self._written: dict[Storage, None] = {}
         self._active: dict[Storage, Array] = {}
         self._ledger = Ledger()
+        self._scratch = strips.Scratch()
         self._programs: dict[Any, tuple[Any, dict[int, Any], list[Any]]] = {}
         self._replayable = True
 
@@ -144,11 +145,14 @@ class Tape:
             entry.record = _native.Record()
             head = head[:32] + struct.pack("<q", entry.record.pointer)
         block = launches.block_of(plan, entry.args, head)
-        step = self._forward.add_launch(binary.entry, block, total, binary.parallel, entry.record)
+        if binary.strips:
+            step = strips.add_launch(self._forward, binary, block, total, entry.args, self._scratch, True)
+        else:
+            step = self._forward.add_launch(binary.entry, block, total, binary.parallel, entry.record)
         self._codes[step], self._names[step] = binary.code, plan.kernel.name
         self._forward.keep(entry.args)
         checked = launches.with_shadows(plan, entry.args, bytearray(block)) if config.debug else block
-        failure = _native.launch(binary.entry, checked, total, binary.parallel)
+        failure = strips.launch(binary, checked, total, entry.args)
         if failure is not None or binary.prints:
             launches.report(binary.code, failure, plan.kernel.name)
 
@@ -437,8 +441,8 @@ class Tape:
         (binary,) = plan.variant.binaries([("adjoint", entry.seeds)], frozenset(dense), total)
         grads = [entry.args[i]._storage for i in entry.active]
         # Two arguments that are parts of one array have one gradient: threads must not add to it at the same time.
-        parallel = binary.parallel and len(set(grads)) == len(grads)
-        step = program.add_launch(binary.entry, b"".join(words), total, parallel)
+        apart = len(set(grads)) == len(grads)
+        step = strips.add_launch(program, binary, b"".join(words), total, entry.args, self._scratch, apart)
         codes[step] = binary.code
         program.keep((entry, binary))
 

@@ -1,0 +1,88 @@
+"""Launches whose threads add to shared elements, on several cores with the same bits.
+
+The threads are cut into a few strips that depend on the size of the launch alone. The first strip adds to the array
+itself, every other one to a copy that starts at zero; the copies are then added in the order of the strips.
+"""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from .. import _native
+
+STRIPS = 4
+_LEAST_THREADS = 8192
+_MOST_BYTES_PER_THREAD = 256
+_LENGTH_WORD = 4
+
+
+@dataclass
+class Scratch:
+    """Copies for strips, shared by all launches that run one after the other."""
+
+    buffers: dict[tuple[int, int], np.ndarray[Any, Any]] = field(default_factory=dict)
+
+    def get(self, number: int, nbytes: int) -> np.ndarray[Any, Any]:
+        key = (number, nbytes)
+        if key not in self.buffers:
+            self.buffers[key] = np.empty(nbytes, np.uint8)
+        return self.buffers[key]
+
+
+def strip_length(binary: Any, total: int, targets: list[np.ndarray[Any, Any]]) -> int:
+    """How many threads a strip has; 0 if the launch is to run in one piece."""
+    if not targets or total < _LEAST_THREADS:
+        return 0
+    copies = (STRIPS - 1) * sum(a.nbytes for a in targets)
+    if copies > _MOST_BYTES_PER_THREAD * total:
+        return 0
+    return (-(-total // STRIPS) + 63) // 64 * 64
+
+
+def targets_of(binary: Any, args: list[Any]) -> list[np.ndarray[Any, Any]]:
+    """The memory that the threads of a launch add to together."""
+    found = []
+    for ref in binary.strips:
+        a = args[ref.position]
+        data = a.grad._data if ref.role == "grad" else a._data
+        if not data.flags.c_contiguous:
+            return []
+        found.append(data)
+    return found
+
+
+def add_launch(program: Any, binary: Any, block: bytes, total: int, args: list[Any], scratch: Scratch, parallel: bool) -> int:
+    """Add a launch to a program, in strips where that pays; returns the step of the launch itself."""
+    targets = targets_of(binary, args) if parallel else []
+    length = strip_length(binary, total, targets)
+    if not length:
+        return int(program.add_launch(binary.entry, block, total, binary.parallel and parallel))
+    patched = bytearray(block)
+    struct.pack_into("<q", patched, 8 * _LENGTH_WORD, length)
+    strips = -(-total // length)
+    copies = []
+    for n, (ref, target) in enumerate(zip(binary.strips, targets, strict=True)):
+        copy = scratch.get(n, (strips - 1) * target.nbytes)
+        program.add_zero(copy.ctypes.data, copy.nbytes)
+        struct.pack_into("<q", patched, 8 * binary.layout.slots[ref.position].role("shadow"), copy.ctypes.data)
+        copies.append(copy)
+    step = int(program.add_launch(binary.entry, bytes(patched), total, True, None, length))
+    for target, copy in zip(targets, copies, strict=True):
+        for s in range(strips - 1):
+            source = copy.ctypes.data + s * target.nbytes
+            program.add_accumulate(target.ctypes.data, source, target.size, target.itemsize)
+    program.keep((targets, copies))
+    return step
+
+
+def launch(binary: Any, block: bytes, total: int, args: list[Any]) -> Any:
+    """Run a launch outside of a program."""
+    if not binary.strips or total < _LEAST_THREADS:
+        return _native.launch(binary.entry, block, total, binary.parallel)
+    program = _native.Program()
+    add_launch(program, binary, block, total, args, Scratch(), True)
+    return program.run()
