@@ -72,7 +72,7 @@ STATEMENTS = {
          "<F> = 0.5 * <F> + 0.4 * kc.tanh(<E>)", "<F> -= 0.2 * kc.tanh(<E>)", "<F> /= 1.5 + kc.sin(<E>)",
          "<F> = 0.5 * <E> / (1.0 + kc.abs(<E>))", "<F> **= 2", "<P> = <I> % 7", "<P> += 1",
          "<P> = (<P> * 3 + <I>) % 5", "<P> -= 2", "<P> //= 2", "a, b = b, a", "p, q = q, p",
-         "a, c = 0.5 * c, kc.sin(<E>)"],
+         "a, c = 0.5 * c, kc.sin(<E>)", "<F> = <F>", "<P> = <P>"],
     "vectors": ["<U>.<C> = kc.sin(<E>)", "<U> = <V>", "<U>.<C> += 0.3 * kc.sin(<E>)", "<U>[<3>] = kc.tanh(<E>)",
                 "<U>[<3>] *= kc.cos(<E>)", "<U> *= kc.cos(<E>)", "<U> -= 0.3 * <V>", "u, w = w, <V>", "<U> = <U>"],
     "rows": ["s[i, <4>] = kc.sin(<E>)", "s[i, <4>] *= kc.cos(<E>)", "s[i, <4>] += 0.3 * kc.sin(<E>)",
@@ -137,7 +137,7 @@ class Program:
 @st.composite
 def programs(draw: st.DrawFn) -> Program:
     kernel = _Writer(draw, ("", "vectors", "rows", "kernel"), budget=16)
-    kernel.block(1, at_least=draw(st.integers(1, 8)))
+    kernel.block(1, at_least=1, more=9)
     names = [n for n in FUNCTIONS if re.search(rf"\b{n}\(|grad\({n}\)", kernel.text)]
     functions = [_function(draw, name) for name in names]
     used = [name for name in LOCALS if re.search(rf"\b{name}\b", kernel.text)]
@@ -213,9 +213,9 @@ class _Writer:
     def emit(self, depth: int, line: str) -> None:
         self.lines.append("    " * depth + line)
 
-    def block(self, depth: int, at_least: int = 0) -> None:
+    def block(self, depth: int, at_least: int = 0, more: int = 4) -> None:
         before = len(self.lines)
-        while self.budget > 0 and (at_least > 0 or self.number(4) > 0):
+        while self.budget > 0 and (at_least > 0 or self.number(more) > 0):
             at_least -= 1
             self.budget -= 1
             self.statement(depth)
