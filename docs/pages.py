@@ -80,7 +80,7 @@ def run(page: Path) -> Result:
         (folder / f"{page.stem}.py").write_text(as_program(text), encoding="utf-8")
         done = subprocess.run(
             [sys.executable, folder / f"{page.stem}.py"],
-            cwd=folder, env=plain, capture_output=True, text=True, encoding="utf-8", timeout=600, stdin=subprocess.DEVNULL,
+            cwd=folder, env=plain, capture_output=True, encoding="utf-8", timeout=600, stdin=subprocess.DEVNULL,
         )  # fmt: skip
     pieces = done.stdout.replace(f"{folder}/", "").split(END)
     ran = [block.end for block in blocks(text) if block.run]
