@@ -19,7 +19,8 @@ from .recording import current
 Data = np.ndarray[Any, Any]
 _SIGNATURES: dict[tuple[Any, ...], tuple[Any, ...]] = {}
 _ZEROS = [(0,) * ndim for ndim in range(7)]
-_PACKERS = [struct.Struct(f"<{5 + 3 * ndim}q").pack for ndim in range(7)]
+PACKERS = [struct.Struct(f"<{5 + 3 * ndim}q").pack for ndim in range(7)]
+"""By the number of dimensions: what makes the words of an array in an argument block (codegen/layout.py)."""
 _numbers = count(1)
 
 
@@ -35,8 +36,8 @@ def array_words(
     """The words of an array in an argument block (codegen/layout.py)."""
     n = len(shape)
     if grad is None:
-        return _PACKERS[n](address, 0, final, 0, 0, *shape, *strides[:n], *_ZEROS[n])
-    return _PACKERS[n](address, grad.ctypes.data, final, 0, 0, *shape, *strides[:n], *grad.strides[:n])
+        return PACKERS[n](address, 0, final, 0, 0, *shape, *strides[:n], *_ZEROS[n])
+    return PACKERS[n](address, grad.ctypes.data, final, 0, 0, *shape, *strides[:n], *grad.strides[:n])
 
 
 class Storage:

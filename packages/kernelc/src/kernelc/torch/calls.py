@@ -1,12 +1,4 @@
-"""Kernels as operations of torch's autograd. Imported when `kc.torch` is asked for: kernelc itself needs no torch.
-
-    smooth = kc.torch.function(rollout)       # rollout(x, v, …) gets arrays, launches kernels, returns arrays
-    loss = smooth(x, v).sum()
-    loss.backward()
-
-Tensors on the CPU are shared with the arrays, not copied. Each call has a tape of its own. What it keeps lives as long
-as torch keeps the tensors that it saved for the reverse sweep.
-"""
+"""A Python function that launches kernels as one operation of autograd: its arguments, its tape, its reverse sweep."""
 
 from __future__ import annotations
 
@@ -21,14 +13,14 @@ import numpy as np
 import torch
 from torch.autograd import forward_ad
 
-from . import types as t
-from ._native import Program
-from .errors import Overwritten, TapeError, WrongArity, WrongDtype
-from .runtime import Array, Kernel, Tape, launch, zeros
-from .runtime.arrays import Data, Storage, numpy_of
-from .runtime.launches import apply_settings
+from .. import types as t
+from .._native import Program
+from ..errors import Overwritten, TapeError, WrongDtype, WrongUse
+from ..runtime import Array, Kernel, Tape
+from ..runtime.arrays import Data, Storage, numpy_of
+from ..runtime.launches import apply_settings
 
-_ELEMENTS = {
+ELEMENTS = {
     torch.float32: t.FLOAT32,
     torch.float64: t.FLOAT64,
     torch.int32: t.INT32,
@@ -37,7 +29,6 @@ _ELEMENTS = {
 } | ({torch.uint32: t.UINT32} if hasattr(torch, "uint32") else {})
 
 
-# -- what people call
 def function(fn: Callable[..., Any]) -> Callable[..., Any]:
     """Make a function that launches kernels one operation of autograd: it then takes tensors and returns tensors.
 
@@ -45,82 +36,38 @@ def function(fn: Callable[..., Any]) -> Callable[..., Any]:
     write to the arrays that it gets: the caller's tensors do not change. Called with arrays, it is `fn` itself.
     """
     if isinstance(fn, Kernel):
-        raise TypeError(f"{fn.name} is a kernel: wrap it with kc.torch.op({fn.name}, dim, outputs=[…])")
+        raise WrongUse(f"{fn.name} is a kernel", advice=f"wrap it: kc.torch.op({fn.name}, dim, outputs=[…])")
+    if not callable(fn):
+        raise WrongUse(f"kc.torch.function wraps a function, not {fn!r}")
 
     @wraps(fn)
     def call(*args: Any, **named: Any) -> Any:
-        return _apply(fn, args, named)
+        return apply(fn, args, named)
 
     return call
 
 
-def op(kernel: Kernel, dim: Any, outputs: Sequence[Any] | Callable[..., Any]) -> Callable[..., Any]:
-    """Make one kernel an operation of autograd. Its last parameters are the outputs, and start as zeros.
-
-    dim: an int, a tuple, or a function of the tensors.
-    outputs: for each output its shape or (shape, dtype); the list, or an entry of it, may be a function of the tensors.
-    """
-    if not isinstance(kernel, Kernel):
-        raise TypeError(f"kc.torch.op wraps a kernel, not {kernel!r}; functions are wrapped by kc.torch.function")
-
-    def run(dim: Any, specs: Sequence[Any], *args: Any) -> Any:
-        made = _outputs(kernel, args, specs)
-        launch(kernel, dim, args, made)
-        return made[0] if len(made) == 1 else tuple(made)
-
-    run.__name__ = run.__qualname__ = kernel.name
-
-    def call(*args: Any) -> Any:
-        grid = dim(*args) if callable(dim) else dim
-        specs = outputs(*args) if callable(outputs) else outputs
-        if not specs:
-            raise WrongArity(f"kc.torch.op({kernel.name}): it has no outputs", advice="outputs=[shape]")
-        return _apply(run, (grid, [s(*args) if callable(s) else s for s in specs], *args), {})
-
-    return wraps(kernel)(call)
-
-
-def _outputs(kernel: Kernel, args: Sequence[Any], specs: Sequence[Any]) -> list[Array]:
-    """Zeros for the outputs: element types by the kernel's annotations, in the precision of the inputs."""
-    params = list(kernel.params.items())
-    if len(args) + len(specs) != len(params):
-        names = ", ".join(kernel.params)
-        given = f"{len(args)} and {len(specs)} outputs"
-        raise WrongArity(f"{kernel.name} takes {len(params)} arguments ({names}), but got {given}")
-    real = kernel.precision([*args, *([None] * len(specs))])
-    made = []
-    for (name, kind), spec in zip(params[len(args) :], specs, strict=True):
-        if not isinstance(kind, t.ArrayType):
-            raise WrongDtype(f"{kernel.name}: output {name!r} is {kind!r}, not an array")
-        shape, dtype = _shape_and_dtype(spec, kind.element)
-        made.append(zeros(shape, dtype, real=real))
-    return made
-
-
-def _shape_and_dtype(spec: Any, element: t.Type) -> tuple[Any, Any]:
-    if isinstance(spec, (tuple, list)) and len(spec) == 2 and not hasattr(spec[1], "__index__"):
-        return spec[0], _ELEMENTS.get(spec[1], spec[1]) if isinstance(spec[1], torch.dtype) else spec[1]
-    return spec, element
-
-
 # -- one call
-def _apply(fn: Callable[..., Any], args: tuple[Any, ...], named: dict[str, Any]) -> Any:
+def apply(fn: Callable[..., Any], args: tuple[Any, ...], named: dict[str, Any]) -> Any:
     everything = (*args, *named.values()) if named else args
-    wants, tensors = False, False
     for a in everything:
-        if isinstance(a, torch.Tensor):
-            tensors = True
-            wants = wants or a.requires_grad
-        elif isinstance(a, (list, tuple, dict)):
+        if isinstance(a, (list, tuple, dict)):
             _check_no_tensors(fn, a)
-    if not tensors and any(isinstance(a, Array) for a in everything):
+    if any(isinstance(a, Array) for a in everything) and not any(isinstance(a, torch.Tensor) for a in everything):
         return fn(*args, **named)
-    # Dual tensors of forward mode go the same way: torch says there that it needs a rule.
-    if (wants and torch.is_grad_enabled()) or forward_ad._current_level >= 0:
+    if wants_graph(everything):
         return _Operation.apply(fn, tuple(named), *everything)  # type: ignore[no-untyped-call]
     call = _Call(fn, tuple(named), everything, (False,) * len(everything))
     with torch.no_grad():
         return call.result(call.run(None))
+
+
+def wants_graph(args: Sequence[Any]) -> bool:
+    """Whether torch has to know of a call with these arguments."""
+    # Dual tensors of forward mode, too: torch says then that it needs a rule.
+    if not torch.is_grad_enabled():
+        return forward_ad._current_level >= 0
+    return forward_ad._current_level >= 0 or any(isinstance(a, torch.Tensor) and a.requires_grad for a in args)
 
 
 def _check_no_tensors(fn: Callable[..., Any], inside: Any) -> None:
@@ -158,7 +105,7 @@ class _Operation(torch.autograd.Function):
                             advice="hooks on saved tensors may move tensors, but not copy them here")  # fmt: skip
         results = found.saved.backward(grads)
         if torch.is_grad_enabled():
-            results = _once(ctx, results, grads)
+            results = once(ctx, results, grads)
         return (None, None, *results)
 
 
@@ -239,7 +186,7 @@ class _Input(NamedTuple):
 def _borrow(tensor: torch.Tensor, wants: bool, ranges: list[tuple[int, int, bool]]) -> _Input:
     """An array that shares the tensor's memory until it is written."""
     plain = tensor.detach()
-    data, element = numpy_of(plain), _ELEMENTS.get(tensor.dtype)
+    data, element = numpy_of(plain), ELEMENTS.get(tensor.dtype)
     if element is None:
         raise WrongDtype(f"a tensor of {tensor.dtype} cannot be used", advice="convert it: .float(), .int()")
     low, shared = plain.data_ptr(), plain.is_contiguous()
@@ -389,7 +336,7 @@ def _ticket(saved: _Saved) -> torch.Tensor:
 
 
 # -- no second derivative
-def _once(node: Any, results: list[Any], grads: Sequence[Any]) -> list[Any]:
+def once(node: Any, results: list[Any], grads: Sequence[Any]) -> list[Any]:
     """With create_graph=True: gradients that raise when they are differentiated again, instead of being constants."""
     anchors = [g for g in grads if g is not None and g.requires_grad] + _leaves(node)
     given = [r for r in results if r is not None]

@@ -1,0 +1,250 @@
+"""One kernel on tensors without arrays and a tape in between: the launch that hand-written code would do.
+
+Only where the kernel writes nothing but its outputs, and its adjoint reads nothing but its inputs. `launch_direct`
+gives None in every other case, also where something is wrong: the way over arrays then works, or says what it is.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+import torch
+
+from .. import _native
+from .. import types as t
+from ..config import config
+from ..errors import KernelError, Overwritten
+from ..runtime import Kernel, zeros
+from ..runtime.arrays import PACKERS
+from ..runtime.kernels import Plan
+from ..runtime.launches import apply_settings, check_dims, grid, prepare
+from ..runtime.recording import open_tapes
+from ..runtime.reports import report
+from .calls import ELEMENTS, once, wants_graph
+
+Known = dict[Any, "Direct | None"]
+"""The kinds of launches that an operation has seen; None for those that go over arrays."""
+_DTYPES = {element: dtype for dtype, element in ELEMENTS.items()}
+_MANY = 1024
+
+
+def launch_direct(
+    kernel: Kernel, dim: Any, args: tuple[Any, ...], shapes: Sequence[tuple[Any, Any]], known: Known
+) -> Any:
+    """The outputs of a launch as a tensor or a tuple of tensors; None if it has to go over arrays."""
+    if open_tapes:
+        return None
+    key = (len(shapes), config.generation, *[a.dtype if isinstance(a, torch.Tensor) else a.__class__ for a in args])
+    direct = known.get(key)
+    if direct is None or direct.plan.stale():
+        if direct is None and key in known:
+            return None
+        direct = known[key] = _find(kernel, args, len(shapes))
+        if direct is None:
+            return None
+    try:
+        if wants_graph(args):
+            made = _Operation.apply(direct, dim, shapes, *args)  # type: ignore[no-untyped-call]
+        else:
+            made = direct.forward(dim, args, shapes)
+    except _Unfit:
+        return None
+    return made[0] if len(made) == 1 else tuple(made)
+
+
+class _Unfit(Exception):
+    """The arguments are not those of a direct launch."""
+
+
+# -- kinds of launches
+def _find(kernel: Kernel, args: Sequence[Any], outputs: int) -> Direct | None:
+    """The direct launch for arguments of this kind, if there is one."""
+    params, n = list(kernel.params.values()), len(args)
+    if not outputs or n + outputs != len(params):
+        return None
+    try:
+        real = kernel.precision([*args, *([None] * outputs)])
+        variant = kernel.variant(real)
+    except KernelError:
+        return None
+    kinds = [_kind(t.resolve(p, real)) for p in params]
+    for a, kind in zip(args, kinds, strict=False):
+        if isinstance(a, torch.Tensor):
+            if kind is None or a.dtype != kind.dtype:
+                return None
+        elif kind is not None or a.__class__ not in (float, int, bool):
+            return None
+    if None in kinds[n:] or variant.records or any(i < n for i in variant.written):
+        return None
+    apply_settings()
+    like = [a if kind is None else zeros((1,) * kind.ndim) for kind, a in zip(kinds, [*args, *([0] * outputs)])]
+    plan = kernel.make_plan(variant, like)
+    return Direct(plan, kinds, n) if plan.plain else None
+
+
+def _kind(param: t.Type) -> _Kind | None:
+    if not isinstance(param, t.ArrayType) or isinstance(param.element, t.Struct):
+        return None
+    scalar = t.leaves(param.element)[0]
+    trailing = t.element_dtype(param.element)[1]
+    return _Kind(_DTYPES[scalar], param.ndim, trailing, scalar.size) if scalar in _DTYPES else None
+
+
+class _Kind(NamedTuple):
+    """What a tensor must be for an array parameter."""
+
+    dtype: torch.dtype
+    ndim: int
+    trailing: tuple[int, ...]
+    itemsize: int
+
+    def fits(self, shape: tuple[int, ...]) -> bool:
+        return len(shape) == self.ndim + len(self.trailing) and shape[self.ndim :] == self.trailing
+
+    def words(self, shape: tuple[int, ...], value: torch.Tensor | None, grad: torch.Tensor | None = None) -> bytes:
+        """The words of contiguous memory in an argument block; without pointers to what the kernel does not touch."""
+        at, grad_at = 0 if value is None else value.data_ptr(), 0 if grad is None else grad.data_ptr()
+        return PACKERS[self.ndim](at, grad_at, 0, 0, 0, *_sizes(shape, self.ndim, self.itemsize))
+
+
+@lru_cache(maxsize=4096)
+def _sizes(shape: tuple[int, ...], ndim: int, itemsize: int) -> tuple[int, ...]:
+    """Shape, strides and strides of the gradient of contiguous memory."""
+    strides, step = [], itemsize
+    for n in reversed(shape):
+        strides.append(step)
+        step *= n
+    strides = strides[::-1][:ndim]
+    return (*shape[:ndim], *strides, *strides)
+
+
+class Direct:
+    """A kind of launch: what is known before pointers and sizes are. `kinds` has None for values."""
+
+    def __init__(self, plan: Plan, kinds: list[_Kind | None], inputs: int):
+        self.plan, self.kinds, self.inputs = plan, kinds, inputs
+        self.adjoints: dict[frozenset[int], tuple[frozenset[int], list[int]] | None] = {}
+
+    def forward(self, dim: Any, args: Sequence[Any], shapes: Sequence[tuple[Any, Any]]) -> list[torch.Tensor]:
+        plan, kept = self.plan, []
+        try:
+            check_dims(plan, dim)
+            total, head = grid(dim, plan.kernel)
+            words = [head]
+            for a, kind, pack in zip(args, self.kinds, plan.packers, strict=False):
+                if kind is not None:
+                    a = dense(a, kind)
+                    kept.append(a)
+                    words.append(kind.words(a.shape, a))
+                elif pack is not None:
+                    words.append(pack(a))
+        except (KernelError, TypeError, struct.error):
+            raise _Unfit from None
+        outputs = []
+        for kind, (shape, dtype) in zip(self.kinds[self.inputs :], shapes, strict=True):
+            assert kind is not None
+            made = torch.zeros(_full(kind, shape, dtype), dtype=kind.dtype)
+            outputs.append(made)
+            words.append(kind.words(made.shape, made))
+        self.run(plan.binaries[total >= plan.width] or prepare(plan, total), words, total)
+        return outputs
+
+    def adjoint(self, seeds: frozenset[int]) -> tuple[frozenset[int], list[int]]:
+        """The arguments that carry a gradient, and those whose values the adjoint reads."""
+        if seeds not in self.adjoints:
+            active, values, finals = self.plan.variant.adjoint_reads(seeds)
+            fits = not finals and all(i < self.inputs for i in values)
+            self.adjoints[seeds] = (active, sorted(values)) if fits else None
+        found = self.adjoints[seeds]
+        if found is None:
+            raise _Unfit
+        return found
+
+    def adjoint_binary(self, seeds: frozenset[int], total: int) -> Any:
+        (binary,) = self.plan.variant.binaries([("adjoint", seeds)], self.plan.contiguous, total)
+        return _checked(binary, total)
+
+    def run(self, binary: Any, words: list[bytes], total: int) -> None:
+        _checked(binary, total)
+        failure = _native.launch(binary.entry, b"".join(words), total, binary.parallel)
+        if failure is not None or binary.prints:
+            report(binary.code, failure, self.plan.kernel.name)
+
+
+def _checked(binary: Any, total: int) -> Any:
+    if binary.strips and total >= _MANY:
+        raise _Unfit  # sums of many threads over shared elements are run in strips, over arrays
+    return binary
+
+
+def dense(tensor: torch.Tensor, kind: _Kind) -> torch.Tensor:
+    """A tensor whose elements lie side by side: itself, or a copy."""
+    if not tensor.is_cpu or tensor.layout is not torch.strided or tensor.is_neg() or not kind.fits(tensor.shape):
+        raise _Unfit
+    return tensor if tensor.is_contiguous() else tensor.contiguous()
+
+
+def _full(kind: _Kind, shape: Any, dtype: Any) -> tuple[int, ...]:
+    """The shape of the tensor of an output."""
+    sizes = (shape,) if shape.__class__ is int else tuple(shape) if isinstance(shape, (tuple, list)) else ()
+    if dtype is not None or len(sizes) != kind.ndim or any(n.__class__ is not int or n < 0 for n in sizes):
+        raise _Unfit
+    return sizes + kind.trailing
+
+
+# -- torch's graph
+class _Operation(torch.autograd.Function):
+    """A direct launch as a node of torch's graph. What it saves are tensors: torch keeps, checks and frees them."""
+
+    @staticmethod
+    def forward(ctx: Any, direct: Direct, dim: Any, shapes: Sequence[tuple[Any, Any]], *args: Any) -> Any:
+        seeds = frozenset([i for i, wants in enumerate(ctx.needs_input_grad[3:]) if wants])
+        active, values = direct.adjoint(seeds)
+        total, head = grid(dim, direct.plan.kernel)
+        direct.adjoint_binary(seeds, total)
+        outputs = direct.forward(dim, args, shapes)
+        constant = [x for i, x in enumerate(outputs, direct.inputs) if i not in active]
+        if constant:
+            ctx.mark_non_differentiable(*constant)
+        ctx.set_materialize_grads(False)
+        ctx.save_for_backward(*[args[i] for i in values])
+        ctx.direct, ctx.seeds, ctx.total, ctx.head = direct, seeds, total, head
+        ctx.args = [a.shape if isinstance(a, torch.Tensor) else a for a in args]
+        ctx.shapes = [x.shape for x in outputs]
+        return tuple(outputs)
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Any) -> Any:
+        direct, seeds = ctx.direct, ctx.seeds
+        active, values = direct.adjoint(seeds)
+        saved = {i: dense(x.detach(), direct.kinds[i]) for i, x in zip(values, _unpack(ctx), strict=True)}
+        words, results, kept = [ctx.head], [], []
+        for i, (a, kind, pack) in enumerate(zip(ctx.args, direct.kinds, direct.plan.packers, strict=False)):
+            grad = torch.zeros(a, dtype=kind.dtype) if i in seeds else None
+            results.append(grad)
+            words.append(pack(a) if kind is None else kind.words(a, saved.get(i), grad))
+        for i, (shape, given) in enumerate(zip(ctx.shapes, grads, strict=True), direct.inputs):
+            kind, grad = direct.kinds[i], None
+            if i in active and given is not None:
+                # The adjoint clears what it has passed on: never the caller's own.
+                grad = given.detach().clone(memory_format=torch.contiguous_format)
+            elif i in active:
+                grad = torch.zeros(shape, dtype=kind.dtype)
+            kept.append(grad)
+            words.append(kind.words(shape, None, grad))
+        direct.run(direct.adjoint_binary(seeds, ctx.total), words, ctx.total)
+        return (None, None, None, *(once(ctx, results, grads) if torch.is_grad_enabled() else results))
+
+
+def _unpack(ctx: Any) -> Any:
+    try:
+        return ctx.saved_tensors
+    except RuntimeError as error:
+        if "inplace" not in str(error):
+            raise
+        name = ctx.direct.plan.kernel.name
+        raise Overwritten(f"{name}: an argument was changed in place, but the reverse sweep needs it",
+                          advice="change a copy: x = x.clone()") from error  # fmt: skip
