@@ -20,7 +20,6 @@ from itertools import pairwise
 from pathlib import Path
 from unittest import mock
 
-import numpy as np
 import pages
 
 import kernelc as kc
@@ -74,25 +73,6 @@ def formula(rule: Sym | float, outer: int = 0) -> str:
     return f"({text})" if rank < outer else text
 
 
-def evaluate(rule: Sym | float, names: dict[str, float]) -> float | bool:
-    """The value of a rule. Both sides of a `where` are formed, as in a kernel."""
-    if not isinstance(rule, Sym):
-        return rule
-    if rule.op == "leaf":
-        return names.get(rule.args[0], rule.args[0])
-    args = [evaluate(a, names) for a in rule.args]
-    return (args[1] if args[0] else args[2]) if rule.op == "select" else TABLE.scalar(rule.op).python(*args)
-
-
-def singular_slopes(row: ScalarRow, point: tuple[float, ...]) -> list[float | None]:
-    """The partial derivatives of a row at a singular point, by the documented convention."""
-    with np.errstate(all="ignore"):
-        names = dict(zip(row.params, point)) | {"y": float(row.python(*point)), "tie": 0.5}
-        if row.regular is not None and not evaluate(row.regular, names):
-            return [None if p is None else 0.0 for p in row.partials]
-        return [None if p is None else float(evaluate(p, names)) for p in row.partials]
-
-
 def derivative(row: ScalarRow) -> str:
     if row.kind in ("compare", "test", "logic", "int"):
         return "–"
@@ -108,7 +88,7 @@ def at_singular_points(row: ScalarRow) -> str:
     found = []
     for point in row.singular:
         place = ", ".join(f"{x:g}" for x in point)
-        slopes = ", ".join("–" if s is None else f"{s:g}" for s in singular_slopes(row, point))
+        slopes = ", ".join("–" if s is None else f"{s:g}" for s in row.slopes(*point))
         found.append(f"at ({place}): {slopes}" if len(point) > 1 else f"at {place}: {slopes}")
     return "<br>".join(found)
 

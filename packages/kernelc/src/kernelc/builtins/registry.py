@@ -8,11 +8,14 @@ compiler like anything a user writes.
 
 from __future__ import annotations
 
+import builtins
 import importlib
 import inspect
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
+
+import numpy as np
 
 from .algebra import Sym, leaf
 
@@ -31,7 +34,12 @@ class Row:
     public: bool = True
 
     def __call__(self, *args: Any) -> Any:
-        """Outside a kernel a built-in has its Python (NumPy) meaning."""
+        """Outside a kernel a built-in has its Python (NumPy) meaning.
+
+        After `from kernelc import *`, min, max, abs, round and pow still do what Python's do: min([3, 1]) is 1.
+        """
+        if len(args) != len(self.params) and hasattr(builtins, self.name):
+            return getattr(builtins, self.name)(*args)
         return self.python(*args)
 
 
@@ -62,6 +70,13 @@ class ScalarRow(Row):
     def cuts(self) -> bool:
         """Whether a gradient that goes in here ends here."""
         return self.kind in ("real", "number") and all(p is None for p in self.partials)
+
+    def slopes(self, *point: float) -> list[float | None]:
+        """The partial derivatives at a point in NumPy, by the convention for singular points."""
+        with np.errstate(all="ignore"):
+            names = dict(zip(self.params, point, strict=True)) | {"y": float(self.python(*point)), "tie": 0.5}
+            regular = self.regular is None or _evaluate(self.regular, names)
+            return [None if p is None else float(_evaluate(p, names)) if regular else 0.0 for p in self.partials]
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,6 +123,16 @@ class Table:
 
 
 TABLE = Table()
+
+
+def _evaluate(rule: Any, names: dict[str, float]) -> Any:
+    """The value of a derivative rule. Both sides of a `where` are formed, as in a kernel."""
+    if not isinstance(rule, Sym):
+        return rule
+    if rule.op == "leaf":
+        return names.get(rule.args[0], rule.args[0])
+    args = [_evaluate(a, names) for a in rule.args]
+    return (args[1] if args[0] else args[2]) if rule.op == "select" else TABLE.scalar(rule.op).python(*args)
 
 
 def scalar(
