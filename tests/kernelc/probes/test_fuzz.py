@@ -1,5 +1,7 @@
 """Probes: random kernels against the same source run as plain Python on dual numbers."""
 
+from contextlib import contextmanager, suppress
+
 import kernelc as kc
 import numpy as np
 import pytest
@@ -7,14 +9,21 @@ from probes.fuzz import Program
 from probes.harness import near, setting
 
 
+@contextmanager
+def refusal_allowed():
+    """A line that updates an element, and calls a function that writes to the same array, is refused."""
+    try:
+        yield
+    except kc.Unsupported as error:
+        assert "which this line updates" in str(error)
+        pytest.skip(str(error))
+
+
 def agree(seed, device, loop_tape="all"):
     program = Program(seed)
     value, by_x, by_t = program.expected()
-    try:
+    with refusal_allowed():
         got, grad_x, grad_t = program.run(device, loop_tape)
-    except kc.Unsupported as error:  # where Python's order of evaluation cannot be kept
-        assert "which this line updates" in str(error)
-        return
     near([got], [value], 1e-9, f"value of program {seed}\n{program.text}")
     near(grad_x, by_x, 1e-8, f"gradient of program {seed}\n{program.text}")
     near(grad_t, by_t, 1e-8, f"gradient of program {seed}\n{program.text}")
@@ -40,7 +49,8 @@ def test_random_programs_forward(seed):
     x, t, out = kc.array(program.x.copy()), kc.array(program.t.copy()), kc.zeros(1, real=kc.float64)
     dx, dt = rng.normal(size=x.shape), rng.normal(size=t.shape)
     kernel = program.kernels()[0]
-    dots = kc.jvp(kernel, program.threads, [x, program.size], [t, kc.zeros(1, dtype=int), out], tangents={x: dx, t: dt}, device="python")
+    with refusal_allowed():
+        dots = kc.jvp(kernel, program.threads, [x, program.size], [t, kc.zeros(1, dtype=int), out], tangents={x: dx, t: dt}, device="python")
     zero = {x: dx}  # an array that the kernel only reads keeps its direction
     got = dots[out].numpy().sum() + 0.1 * np.sum(_dot(dots, x, zero)) + 0.2 * np.sum(_dot(dots, t, {t: dt}))
     near([got], [by_x @ dx + by_t @ dt], 1e-8, program.text)
@@ -54,9 +64,8 @@ def _dot(dots, array, otherwise):
 @pytest.mark.parametrize("start", range(0, 2000, 100))
 def test_many_random_programs(start):
     for seed in range(10_000 + start, 10_000 + start + 100):
-        agree(seed, "python", ("all", "sqrt")[seed % 2])
-    for seed in range(20_000 + start // 10, 20_000 + start // 10 + 10):
-        agree(seed, "cpu", ("all", "sqrt")[seed % 2])
+        with suppress(pytest.skip.Exception):
+            agree(seed, "cpu" if seed % 10 == 0 else "python", ("all", "sqrt")[seed % 2])
 
 
 @pytest.mark.parametrize("seed", range(300, 304))
