@@ -18,7 +18,8 @@ one.
 """
 
 # No postponed annotations here: the kernels below are annotated with types that are local to a function.
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -30,6 +31,16 @@ from kernelc.runtime import compile as compiling
 from kernelc.runtime.arrays import Array
 
 _KINDS = {int: np.int32, float: np.float64, bool: np.bool_, kc.int64: np.int64, kc.uint32: np.uint32}
+
+
+@contextmanager
+def debugging() -> Iterator[None]:
+    """Debug mode finds nothing in a correct program."""
+    kc.config.debug = True
+    try:
+        yield
+    finally:
+        kc.config.debug = False
 
 
 def _caller(function: Any, kinds: Sequence[Any], result: Any) -> Any:
@@ -90,6 +101,7 @@ class Case:
     dim: int
     python: Callable[[], list[np.ndarray[Any, Any]]]
     tolerance: float
+    compiles: bool = True
 
     def __str__(self) -> str:
         return str(self.function.name)
@@ -183,15 +195,20 @@ class Laws:
                 try:
                     jobs.append(case.job(real))
                 except kc.KernelError:
-                    pass
+                    case.compiles = False
         compiling.prebuild(jobs)
         compiling.prebuild(jobs, total=1 << 20)  # in lanes
+        with debugging():
+            compiling.prebuild([case.job(np.float64) for case in self.cases if case.compiles])
 
     def test(self) -> Any:
         @pytest.mark.parametrize("case", self.cases, ids=str)
-        @pytest.mark.parametrize("device", ["cpu", "lanes", "python"])
+        @pytest.mark.parametrize("device", ["cpu", "lanes", "python", "debug"])
         def means_what_python_means(case: Case, device: str, monkeypatch: pytest.MonkeyPatch) -> None:
             self.build()
+            if device == "debug":
+                with debugging():
+                    return case.check("cpu", np.float64)
             monkeypatch.setattr(kc.config, "lanes", "auto" if device == "lanes" else 0)
             for real in (np.float64, np.float32):
                 case.check("python" if device == "python" else "cpu", real)

@@ -60,10 +60,12 @@ class KernelError(Exception):
 
 def _restore(kind: type[KernelError], args: tuple[Any, ...], state: dict[str, Any]) -> KernelError:
     error = kind.__new__(kind)
-    # SyntaxError keeps the place in fields of its own, which only its __init__ sets.
     base: Any = SyntaxError if issubclass(kind, SyntaxError) else Exception
     base.__init__(error, *args)
     error.__dict__.update(state)
+    if isinstance(error, SourceError) and error.span is not None:
+        place, error.span = error.span, None
+        error.locate(place)
     return error
 
 
@@ -71,17 +73,23 @@ class SourceError(KernelError, SyntaxError):
     """An error that points at a line of a kernel or of a function that it calls. Base of the 1xx and 3xx."""
 
     code = "KC100"
+    span: Span | None
 
     def __init__(self, message: str, span: Span | None = None, *, advice: str = ""):
-        self.message, self.advice, self.span = message, advice or self.hint, span
-        if span is None:
-            SyntaxError.__init__(self, self._headline())
-        else:
-            end_line = span.end_line or span.line
-            end_column = span.end_column + 1 if end_line == span.line else len(span.text.rstrip()) + 1
-            place = (span.file, span.line, span.column + 1, span.text, span.line, end_column)
-            SyntaxError.__init__(self, self._headline(), place)
+        self.message, self.advice, self.span = message, advice or self.hint, None
+        SyntaxError.__init__(self, self._headline())
+        if span is not None:
+            self.locate(span)
         self._attach_advice()
+
+    def locate(self, span: Span) -> None:
+        """Point at a place, unless the error does so already."""
+        if self.span is None:
+            self.span = span
+            end_line = span.end_line or span.line
+            self.filename, self.lineno, self.offset, self.text = span.file, span.line, span.column + 1, span.text
+            self.end_lineno = span.line
+            self.end_offset = span.end_column + 1 if end_line == span.line else len(span.text.rstrip()) + 1
 
     def __str__(self) -> str:
         if self.span is None:
@@ -221,7 +229,7 @@ class NoSource(SourceError):
 
 
 # 2xx: a launch does not fit its kernel.
-class LaunchError(KernelError):
+class LaunchError(SourceError):
     """A launch does not fit its kernel. Base of the codes 201 to 209."""
 
     code = "KC200"
@@ -292,9 +300,12 @@ class WrongShape(LaunchError):
 
 # 3xx: a kernel failed while it ran.
 class RunError(SourceError):
-    """A kernel failed while it ran. Base of the codes 301 to 309; has `kernel` and `thread`."""
+    """A kernel failed while it ran. Base of the codes 301 to 309. `kernel` and `thread` say where; `array` and `index`
+    which element, if it is about one."""
 
     code = "KC300"
+    array: str = ""
+    index: tuple[int, ...] = ()
 
     def __init__(self, message: str, span: Span | None = None, *, advice: str = "", kernel: str = "", thread: int = -1):
         self.kernel, self.thread = kernel, thread
@@ -365,7 +376,7 @@ class ZeroStep(RunError):
 
 
 # 4xx: the reverse sweep cannot be right, so it does not run.
-class TapeError(KernelError):
+class TapeError(SourceError):
     """The tape cannot do what it is asked. Base of the codes 401 to 404.
 
     The message says what, for instance to leave the `with` block first.

@@ -1,12 +1,12 @@
 """IR → text (C++), and the layout of the argument block."""
 
-from .cpp import HEADER, Code, Site, emit
+from .cpp import HEADER, Code, Site, emit, label
 from .lanes import emit_lanes, lanes_header
 from .layout import Layout, Slot, layout, pack_scalar, packer
 from .ownership import is_parallel, strip_arrays
 from .uniform import lanes_refused
 
 __all__ = [
-    "HEADER", "Code", "Layout", "Site", "Slot", "emit", "emit_lanes", "is_parallel", "lanes_header", "lanes_refused",
-    "layout", "pack_scalar", "packer", "strip_arrays",
+    "HEADER", "Code", "Layout", "Site", "Slot", "emit", "emit_lanes", "is_parallel", "label", "lanes_header",
+    "lanes_refused", "layout", "pack_scalar", "packer", "strip_arrays",
 ]  # fmt: skip

@@ -6,11 +6,12 @@ import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from .. import ir
 from ..builtins import TABLE
 from ..errors import Span
-from ..types import BOOL, FLOAT32, FLOAT64, Scalar, element_size, leaf_offsets, leaves
+from ..types import BOOL, FLOAT32, FLOAT64, INT64, Scalar, element_size, leaf_offsets, leaves
 from .layout import Layout, layout
 from .ownership import strip_arrays
 
@@ -25,6 +26,8 @@ class Site:
     span: Span | None
     message: str = ""
     array: str = ""
+    ndim: int = 0
+    axis: int = 0
     parts: tuple[str | None, ...] = ()
     kinds: tuple[str, ...] = ()
 
@@ -37,6 +40,7 @@ class Code:
     text: str
     sites: list[Site] = field(default_factory=list)
     kernel: str = ""
+    span: Span | None = None
 
 
 def emit(kernel: ir.Kernel, name: str, *, contiguous: frozenset[int] = frozenset(), debug: bool = False) -> Code:
@@ -62,6 +66,16 @@ def _literal(value: ir.Const) -> str:
     if kind.name == "int64":
         return f"INT64_C({number})" if number > -(2**63) else "INT64_MIN"
     return f"{number}u"
+
+
+def label(array: ir.ArrayRef) -> str:
+    """An array as its user calls it."""
+    return array.name if array.role in ("value", "final") else f"{array.name}.{array.role}"
+
+
+def _about(array: ir.ArrayRef) -> dict[str, Any]:
+    """What the message of a failure says about an array."""
+    return {"array": label(array), "ndim": array.type.ndim}
 
 
 class _Emitter:
@@ -94,7 +108,7 @@ class _Emitter:
                 "(const int64_t* block, int64_t begin, int64_t end, kc_context* ctx) {"]  # fmt: skip
         loop = ["    for (int64_t thread = begin; thread < end; ++thread) {", "        ctx->thread = thread;"]
         text = "\n".join([*self.function_text, *head, *threads, *loop, *body, "    }", "}"]) + "\n"
-        return Code(self.entry, text, self.sites, self.kernel.name)
+        return Code(self.entry, text, self.sites, self.kernel.name, self.kernel.span)
 
     def unpack(self) -> None:
         self.put("(void)block; (void)ctx;")
@@ -181,14 +195,14 @@ class _Emitter:
             self.define(s.out, self.cast(s.out.type, s.args[0].type, args[0]))
         else:
             if self.checks and s.op in ("div", "floordiv", "mod"):
-                self.fail(f"{args[1]} == 0", 4, s, message=f"{s.op} by zero")
+                self.fail(f"{args[1]} == 0", 4, s, message=s.op)
             row = TABLE.scalar(s.op)
             suffix = "f" if s.args[0].type is FLOAT32 else ""
             template = row.cpp_int if row.cpp_int and s.args[0].type.is_int else row.cpp
             self.define(s.out, template.format(*args, f=suffix))
             if self.checks and s.out.type.is_float:
                 quiet = " && ".join(f"{a} == {a}" for a in args)
-                self.fail(f"{self.name(s.out)} != {self.name(s.out)} && {quiet}", 3, s, message=f"{s.op} gave NaN")
+                self.fail(f"{self.name(s.out)} != {self.name(s.out)} && {quiet}", 3, s, message=s.op)
 
     def cast(self, target: Scalar, source: Scalar, text: str) -> str:
         if source.is_float and not target.is_float:
@@ -229,9 +243,8 @@ class _Emitter:
         if self.debug:
             for axis, i in enumerate(stmt.index):
                 bound, n = f"a{array.position}_n{axis}", self.name(i)
-                self.fail(
-                    f"(int64_t){n} < 0 || (int64_t){n} >= {bound}", 2, stmt, f"(int64_t){n}", bound, array=repr(array)
-                )
+                outside = f"(int64_t){n} < 0 || (int64_t){n} >= {bound}"
+                self.fail(outside, 2, stmt, f"(int64_t){n}", bound, axis=axis, **_about(array))
             self.race(stmt)
         pointer = f"e{len(self.names)}"
         self.names[ir.Value(BOOL)] = pointer
@@ -243,30 +256,44 @@ class _Emitter:
         kind, offset = leaves(element)[comp], leaf_offsets(element)[comp]
         return f"*({_TYPES[kind.name]}*)({pointer} + {offset})" if offset else f"*({_TYPES[kind.name]}*)({pointer})"
 
+    def index_words(self, stmt: ir.Load | ir.Store | ir.Atomic) -> tuple[str, str]:
+        """The index of an element in two words, 32 bits for each dimension (runtime/reports.py reads them)."""
+        names = [f"(int64_t){self.name(i)}" for i in stmt.index]
+        if len(names) == 1:
+            return names[0], "0"
+        names += ["0"] * (4 - len(names))
+        return f"({names[0]} | {names[1]} << 32)", f"({names[2]} | {names[3]} << 32)"
+
     def race(self, stmt: ir.Load | ir.Store | ir.Atomic) -> None:
-        """Debug: the shadow of an array holds who wrote an element: thread + 1 by a store, negative by atomics."""
+        """Debug: the shadow of an array says of each number who stored to it, and who else touched it.
+
+        Two words: 0 for nobody, thread + 1, and -1 for several. Two threads may read one number, or change it by
+        atomics; if one stores to it, no other may touch it.
+        """
         array = stmt.array
         if array.role != "value" or (isinstance(stmt, (ir.Store, ir.Atomic)) and stmt.logged):
             return
-        p = array.position
+        p, count = array.position, len(leaves(array.type.element))
         linear = f"(int64_t){self.name(stmt.index[0])}"
         for axis in range(1, array.type.ndim):
             linear = f"({linear} * a{p}_n{axis} + (int64_t){self.name(stmt.index[axis])})"
-        who = f"w{len(self.names)}"
-        self.names[ir.Value(BOOL)] = who
-        self.put(f"int64_t* const {who} = a{p}_shadow ? a{p}_shadow + {linear} : 0;")
-        mine = "thread + 1"
-        details = {"array": repr(array)}
-        if isinstance(stmt, ir.Atomic):
-            self.fail(f"{who} && *{who} > 0 && *{who} != {mine}", 6, stmt, f"*{who} - 1", linear, **details)
-            self.put(
-                f"if ({who}) *{who} = *{who} == 0 || *{who} == -({mine}) ? -({mine}) : *{who} > 0 ? *{who} : INT64_MIN;"
-            )
-            return
-        self.fail(f"{who} && *{who} && *{who} != {mine} && *{who} != -({mine})", 6, stmt,
-                  f"*{who} > 0 ? *{who} - 1 : -1 - *{who}", linear, **details)  # fmt: skip
-        if isinstance(stmt, ir.Store):
-            self.put(f"if ({who}) *{who} = {mine};")
+        place = self.index_words(stmt)[0] if array.type.ndim <= 2 else linear
+        about = _about(array) if array.type.ndim <= 2 else {**_about(array), "ndim": 1}
+        self.put(f"if (a{p}_shadow) {{")
+        self.depth += 1
+        for comp in stmt.comps:
+            who = f"w{len(self.names)}"
+            self.names[ir.Value(BOOL)] = who
+            self.put(f"int64_t* const {who} = a{p}_shadow + 2 * ({linear} * {count} + {comp});")
+            self.fail(f"{who}[0] && {who}[0] != thread + 1", 6, stmt, f"{who}[0] - 1", place, **about)
+            if isinstance(stmt, ir.Store):
+                other = f"({who}[1] > 0 ? {who}[1] - 1 : -1)"
+                self.fail(f"{who}[1] && {who}[1] != thread + 1", 6, stmt, other, place, **about)
+                self.put(f"{who}[0] = thread + 1;")
+            else:
+                self.put(f"{who}[1] = {who}[1] == 0 || {who}[1] == thread + 1 ? thread + 1 : -1;")
+        self.depth -= 1
+        self.put("}")
 
     def emit_Load(self, s: ir.Load) -> None:
         pointer = self.element(s)
@@ -275,7 +302,8 @@ class _Emitter:
             if self.debug and s.array.role == "value":
                 self.uninitialised(s, pointer, comp)
 
-    def uninitialised(self, s: ir.Load, pointer: str, comp: int) -> None:
+    def uninitialised(self, s: ir.Load | ir.Atomic, pointer: str, comp: int) -> None:
+        """Debug: kc.empty has filled the memory with a pattern."""
         kind = leaves(s.array.type.element)[comp]
         if kind.size not in (4, 8):
             return
@@ -283,7 +311,7 @@ class _Emitter:
         pattern = "0x7fa1dead" + ("7fa1dead" if kind.size == 8 else "") + "u" + ("ll" if kind.size == 8 else "")
         offset = leaf_offsets(s.array.type.element)[comp]
         self.fail(f"kc_word<{word}>((const int64_t*)({pointer} + {offset})) == {pattern}", 5, s,
-                  f"(int64_t){self.name(s.index[0])}", array=repr(s.array))  # fmt: skip
+                  *self.index_words(s), **_about(s.array))  # fmt: skip
 
     def log(self, s: ir.Store | ir.Atomic, pointer: str) -> None:
         if s.logged:
@@ -303,8 +331,7 @@ class _Emitter:
             for value in s.values:
                 if value.type.is_float and not isinstance(value, ir.Const):
                     v = self.name(value)
-                    where = f"(int64_t){self.name(s.index[0])}"
-                    self.fail(f"{v} != {v}", 3, s, where, array=repr(s.array), message="NaN stored")
+                    self.fail(f"{v} != {v}", 3, s, *self.index_words(s), **_about(s.array))
 
     def emit_Atomic(self, s: ir.Atomic) -> None:
         self.check_nan(s)
@@ -312,6 +339,8 @@ class _Emitter:
         self.log(s, pointer)
         for k, (value, comp) in enumerate(zip(s.values, s.comps, strict=True)):
             place, v = self.leaf(s, pointer, comp), self.name(value)
+            if self.debug and s.array.role == "value":
+                self.uninitialised(s, pointer, comp)
             if s.outs:
                 self.define(s.outs[k], place)
             self.put(f"{place} = {place} + {v};" if s.kind == "add" else f"{place} = kc_{s.kind}({place}, {v});")
@@ -365,6 +394,8 @@ class _Emitter:
             self.put(f"{self.kind(out)} {self.name(out)};")
         args = [self.name(a) for a in s.args] + [f"&{self.name(o)}" for o in s.outs]
         self.put(f"{name}({', '.join([*args, 'ctx'])});")
+        if self.debug or any(isinstance(x, ir.Check) for x in s.function.body.walk()):
+            self.put("if (KC_UNLIKELY(ctx->failed)) return;")
 
     def function(self, custom: ir.Custom) -> str:
         """Emit a function with a rule of its own, once, before the kernel."""
@@ -386,12 +417,18 @@ class _Emitter:
     # -- reports
     def emit_Check(self, s: ir.Check) -> None:
         payload = [f"(int64_t){self.name(v)}" for v in s.payload] + ["0", "0"]
-        self.fail(f"!{self.name(s.cond)}", s.code, s, payload[0], payload[1], message=s.message)
+        what = "array" if s.code == 2 else "message"
+        self.fail(f"!{self.name(s.cond)}", s.code, s, payload[0], payload[1], **{what: s.message})
 
     def emit_Print(self, s: ir.Print) -> None:
         site = self.site(s, parts=s.parts, kinds=tuple(v.type.name for v in s.values))
-        values = ", ".join(f"(double){self.name(v)}" for v in s.values) or "0.0"
-        self.put(f"{{ const double values[] = {{ {values} }}; ctx->print(ctx, {site}, {len(s.values)}, values); }}")
+        words: list[str] = []
+        for v in s.values:
+            # A double holds 53 bits: longer integers go in two halves.
+            halves = [f"(double)({self.name(v)} >> 32)", f"(double)(uint32_t){self.name(v)}"]
+            words += halves if v.type is INT64 else [f"(double){self.name(v)}"]
+        values = ", ".join(words) or "0.0"
+        self.put(f"{{ const double values[] = {{ {values} }}; ctx->print(ctx, {site}, {len(words)}, values); }}")
 
     # -- loop tape, undo log, record
     def frame(self, values: Sequence[ir.Value]) -> list[tuple[ir.Value, int]]:

@@ -9,8 +9,9 @@ from collections.abc import Callable
 from typing import Any
 
 from .. import types as t
+from ..config import config
 from ..errors import MaybeUnassigned, NoOverload, TypeMismatch, UnknownName, Unsupported, WrongIndexCount
-from ..ir import Value, const
+from ..ir import Check, Value, const
 from .convert import Convert
 from .fence import REFUSED_CONSTANTS
 from .source import MISSING, Capture, freeze
@@ -223,7 +224,7 @@ class Expressions(Convert):
         n, index = length_of(base.type), self.as_index(keys[0], node)
         if n is None or len(keys) != 1:
             raise self.bad_component(base, keys, node)
-        self.check_bounds(index, n, describe(base), node)
+        self.check_bounds(index, n, _label(node) or describe(base), node)
         return self.choose(base, index)
 
     def static_key(self, keys: list[Any]) -> Any:
@@ -247,7 +248,11 @@ class Expressions(Convert):
         return result
 
     def check_bounds(self, index: Value, n: int, what: str, node: ast.AST) -> None:
-        """Hook: debug mode checks an index into a local value."""
+        """Debug mode checks an index into a local value, as it checks those into arrays."""
+        if config.debug:
+            low, high = const(index.type, 0), const(index.type, n)
+            inside = self.b.op("and", self.b.op("ge", index, low), self.b.op("lt", index, high))
+            self.b.emit(Check(inside, 2, what, (index, const(t.INT64, n)), self.span(node)))
 
     def select(self, cond: Value, a: Any, b: Any) -> Any:
         left, right = flatten(a), flatten(b)
@@ -475,7 +480,7 @@ class Expressions(Convert):
         """`first and rest` or `first or rest`: the rest is computed only where it is asked for."""
         if isinstance(first, Weak):
             return first if bool(first.value) == is_or else rest()
-        if all(_is_cheap(n) for n in nodes):
+        if all(_is_cheap(n) for n in nodes) and not config.debug:  # debug mode looks at what is computed
             second = rest()
             if isinstance(second, Weak):
                 second = const(t.BOOL, second.value)
@@ -501,6 +506,11 @@ class Expressions(Convert):
 
         self.branch(cond, side(then), side(orelse), node)
         return self.frame.env.pop(key)
+
+
+def _label(node: ast.AST) -> str:
+    """How the user calls what is indexed."""
+    return ast.unparse(node.value) if isinstance(node, ast.Subscript) else ""
 
 
 def _operator_advice(kind: type, a: Any, b: Any) -> str:

@@ -157,6 +157,12 @@ class Source:
         node = self.definition
         return Span(self.file, node.lineno, node.col_offset, node.lineno, node.col_offset + len(f"def {self.name}"))
 
+    def parameter_span(self, name: str) -> Span:
+        """Where a parameter is declared."""
+        spec = self.definition.args
+        found = [a for a in (*spec.posonlyargs, *spec.args, *spec.kwonlyargs) if a.arg == name]
+        return self.span(found[0]) if found else self.head
+
     def lookup(self, name: str) -> tuple[Any, Capture | None]:
         """What a free name means: closure, then globals, then Python's built-ins; MISSING if nothing."""
         if name in self.cells:

@@ -10,7 +10,7 @@ import numpy as np
 
 from .. import _native
 from ..errors import TapeError, WrongChoice, WrongShape, public
-from . import launches, recording
+from . import launches, recording, reports
 from .arrays import Array, _plain
 from .kernels import Kernel, check_device
 from .tape import Tape
@@ -72,7 +72,7 @@ def _run_tangent(
     for i, dot in dots.items():
         struct.pack_into("<q", block, 8 * plan.variant.layout.slots[i].role("tangent"), dot._data.ctypes.data)
     failure = _native.launch(binary.entry, bytes(block), total, binary.parallel)
-    launches.report(binary.code, failure, plan.kernel.name)
+    reports.report(binary.code, failure, plan.kernel.name)
 
 
 @public
@@ -140,6 +140,15 @@ class _Checkpointed:
         for storage, version in versions:
             storage.version = version
 
+    def check_state(self, n: int) -> None:
+        """Steps that run again must give what they gave before: else something beside `state` goes between them."""
+        expected = self.kept[n + 1] if n + 1 < len(self.kept) else self.final
+        if any(a._data.tobytes() != then.tobytes() for a, then in zip(self.state, expected, strict=True)):
+            raise TapeError(
+                "the steps of kc.checkpoint gave another result when they ran again",
+                advice="put every array that goes from one step to the next into `state`, or clear it in each step",
+            )
+
     def segment(self, n: int) -> None:
         """Record one stretch of steps again, and go back through it."""
         self.restore(self.kept[n])
@@ -149,6 +158,7 @@ class _Checkpointed:
                 a.root._carries = True
             for k in range(n * self.every, min(self.steps, (n + 1) * self.every)):
                 self.step(k)
+        self.check_state(n)
         seeds = {a: np.array(a.grad._data) for a in self.state if a.grad is not None}
         before = {a: np.array(a.grad._data) for a in self.others if a.grad is not None and not a.requires_grad}
         flags = [(a, a.requires_grad) for a in self.state]

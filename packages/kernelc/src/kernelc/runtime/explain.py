@@ -1,4 +1,4 @@
-"""What the compiler did: `kc.inspect` shows a kernel as text, `kc.explain` what its gradient costs and where it ends."""
+"""What the compiler did: `kc.inspect` shows a kernel as text, `kc.explain` what its gradient costs, where it ends."""
 
 from __future__ import annotations
 
@@ -28,7 +28,8 @@ def inspect(kernel: Kernel, what: str = "ir", *, real: t.Scalar = t.FLOAT32) -> 
         from ..errors import NoCuda
 
         raise NoCuda("CUDA emission is not part of this version", advice='use kc.inspect(kernel, "cpp")')
-    raise WrongChoice(f"kc.inspect cannot show {what!r}", advice='choose one of "ir", "adjoint", "tangent", "cpp", "cuda"')
+    choices = '"ir", "adjoint", "tangent", "cpp", "cuda"'
+    raise WrongChoice(f"kc.inspect cannot show {what!r}", advice=f"choose one of {choices}")
 
 
 def _kernel(kernel: Kernel) -> Kernel:

@@ -11,8 +11,8 @@ import numpy as np
 
 from .. import ir
 from ..builtins import TABLE
-from ..errors import FAILURES, DivisionByZero, NotANumber, OutOfBounds, RunError
 from ..types import Composite, Scalar, Struct, Type
+from . import reports
 
 
 @dataclass
@@ -24,15 +24,15 @@ class Memory:
     dim: tuple[int, ...]
     record: dict[tuple[int, int], int] = field(default_factory=dict)
     printed: list[str] = field(default_factory=list)
-    debug: bool = False
-    """Check what the kernel computes, as debug mode does on the CPU."""
+    shadow: dict[Any, tuple[int | None, int | None]] | None = None
+    """Debug mode: who stored to a number, and who else touched it. None in a reverse sweep."""
 
 
-def interpret(kernel: ir.Kernel, memory: Memory) -> None:
-    """Run every thread of the grid in ascending order."""
+def interpret(kernel: ir.Kernel, memory: Memory, kind: type[Thread] | None = None) -> None:
+    """Run every thread of the grid in ascending order. `kind`: a thread that does more, for instance check itself."""
     with np.errstate(all="ignore"):
         for thread, tid in enumerate(np.ndindex(*memory.dim)):
-            _Thread(kernel, memory, thread, tid).run()
+            (kind or Thread)(kernel, memory, thread, tid).run()
 
 
 _PATHS: dict[Type, list[tuple[tuple[str, ...], tuple[int, ...]]]] = {}
@@ -51,13 +51,14 @@ def _paths(element: Type) -> list[tuple[tuple[str, ...], tuple[int, ...]]]:
     return _PATHS[element]
 
 
-class _Thread:
+class Thread:
+    """One thread of a launch."""
+
     def __init__(self, kernel: ir.Kernel, memory: Memory, thread: int, tid: tuple[int, ...]):
         self.kernel, self.memory, self.thread, self.tid = kernel, memory, thread, tid
         self.env: dict[ir.Value, Any] = dict(memory.values)
         self.tapes: dict[ir.Tape, list[list[Any]]] = {}
         self.undo: list[tuple[np.ndarray[Any, Any], Any, Any]] = []
-        self.debug = memory.debug
 
     def run(self) -> None:
         self.block(self.kernel.body)
@@ -78,15 +79,12 @@ class _Thread:
         elif s.op == "cast":
             self.env[s.out] = _cast(s.out.type, args[0])
         else:
-            if self.debug and s.op in ("div", "floordiv", "mod") and args[1] == 0:
-                self.fail(DivisionByZero, f"{s.op} by zero", s)
             self.env[s.out] = s.out.type.numpy.type(TABLE.scalar(s.op).python(*args))
-            if self.debug and s.out.type.is_float and np.isnan(self.env[s.out]) and not np.isnan(args).any():
-                self.fail(NotANumber, f"{s.op} gave NaN", s)
 
-    def fail(self, kind: type[RunError], text: str, stmt: ir.Stmt) -> None:
-        name = self.kernel.name
-        raise kind(f"{name}, thread {self.thread}: {text}", stmt.span, kernel=name, thread=self.thread)
+    def fail(self, code: int, text: str, stmt: ir.Stmt, array: str = "", index: tuple[int, ...] = ()) -> None:
+        error = reports.failed(code, text, stmt.span, self.kernel.name, self.thread)
+        error.array, error.index = array, index
+        raise error
 
     def run_Query(self, s: ir.Query) -> None:
         if s.what == "shape":
@@ -100,16 +98,22 @@ class _Thread:
     def place(
         self, array: ir.ArrayRef, index: Sequence[ir.Value], comp: int, stmt: ir.Stmt
     ) -> tuple[np.ndarray[Any, Any], Any]:
+        at = self.bounds(array, index, stmt)
         data = self.memory.arrays[array.position, array.role]
-        at = tuple(int(self.get(i)) for i in index)
-        for axis, i in enumerate(at):
-            if not 0 <= i < data.shape[axis]:
-                size = data.shape[axis]
-                self.fail(OutOfBounds, f"index {i} is out of bounds for {array!r} of size {size} on axis {axis}", stmt)
         fields, rest = _paths(array.type.element)[comp]
         for name in fields:
             data = data[name]
         return data, at + rest
+
+    def bounds(self, array: ir.ArrayRef, index: Sequence[ir.Value], stmt: ir.Stmt) -> tuple[int, ...]:
+        """The index as numbers, if it is one of the array."""
+        shape = self.memory.arrays[array.position, array.role].shape
+        at = tuple(int(self.get(i)) for i in index)
+        for axis, i in enumerate(at):
+            if not 0 <= i < shape[axis]:
+                name = reports.label(array)
+                self.fail(2, reports.bounds_text(name, len(at), axis, i, shape[axis]), stmt, name, (i,))
+        return at
 
     def run_Load(self, s: ir.Load) -> None:
         for out, comp in zip(s.outs, s.comps, strict=True):
@@ -119,8 +123,6 @@ class _Thread:
     def run_Store(self, s: ir.Store) -> None:
         for value, comp in zip(s.values, s.comps, strict=True):
             data, at = self.place(s.array, s.index, comp, s)
-            if self.debug and value.type.is_float and np.isnan(self.get(value)):
-                self.fail(NotANumber, f"NaN stored in {s.array!r}[{', '.join(str(i) for i in at)}]", s)
             if s.logged:
                 self.undo.append((data, at, data[at].copy()))
             data[at] = self.get(value)
@@ -166,8 +168,10 @@ class _Thread:
     # -- reports
     def run_Check(self, s: ir.Check) -> None:
         if not self.get(s.cond):
-            message = f"assertion failed: {s.message}" if s.code == 1 else s.message
-            self.fail(FAILURES[s.code], message, s)
+            if s.code == 2:
+                index, size = (int(self.get(v)) for v in s.payload)
+                self.fail(2, reports.bounds_text(s.message, 1, 0, index, size), s, s.message, (index,))
+            self.fail(s.code, reports.assert_text(s.message) if s.code == 1 else s.message, s)
 
     def run_Print(self, s: ir.Print) -> None:
         values = iter([self.get(v) for v in s.values])

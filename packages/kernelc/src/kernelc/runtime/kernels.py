@@ -15,6 +15,7 @@ from .. import types as t
 from ..codegen import pack_scalar, packer
 from ..config import config
 from ..errors import (
+    LaunchError,
     MixedLaunch,
     ReadOnly,
     WrongArity,
@@ -22,6 +23,7 @@ from ..errors import (
     WrongDevice,
     WrongDtype,
     WrongRank,
+    WrongShape,
     WrongUse,
 )
 from ..frontend import Source, signature
@@ -104,7 +106,7 @@ class Kernel:
     # -- variants
     def variant(self, real: t.Scalar, boxed: Sequence[str] = ()) -> Variant:
         """The kernel lowered for one precision; lowered anew when a captured name has changed."""
-        key = (real, tuple(boxed), config.singular)
+        key = (real, tuple(boxed), config.singular, config.debug)
         found = self._variants.get(key)
         if found is None or found.changed():
             found = self._variants[key] = Variant(self.source, real, boxed, self.options)
@@ -121,7 +123,13 @@ class Kernel:
         boxed = [n for n, a in zip(names, args, strict=True) if a.__class__ is Array and n in self.values]
         variant = self.variant(real, boxed)
         kinds = [t.resolve(kind, real) for kind in names.values()]
-        fitted = [self.fit(i, *known, real, variant) for i, known in enumerate(zip(names, kinds, args, strict=True))]
+        fitted = []
+        for i, (name, kind, arg) in enumerate(zip(names, kinds, args, strict=True)):
+            try:
+                fitted.append(self.fit(i, name, kind, arg, real, variant))
+            except LaunchError as error:
+                error.locate(self.source.parameter_span(name))
+                raise
         key = signature_of(fitted)
         plan = self._plans.get(key)
         if plan is None or plan.variant is not variant or plan.stale():
@@ -150,6 +158,9 @@ class Kernel:
         """Argument `i` as the kernel wants it, or an error that names it."""
         if not isinstance(kind, t.ArrayType):
             if isinstance(arg, Array):
+                if arg.size != 1:
+                    raise WrongShape(f"{self.name}: argument {name!r} is one value, not an array of shape {arg.shape}",
+                                     advice="pass an array of one element: kc.scalar(...)")  # fmt: skip
                 return self.fit_array(name, arg, t.ArrayType(kind, 1), real)
             return self.fit_value(name, arg, kind)
         if arg.__class__ is not Array:

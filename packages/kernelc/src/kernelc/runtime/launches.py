@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import struct
-import sys
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from math import prod
@@ -13,14 +12,15 @@ import numpy as np
 
 from .. import _native, ir
 from .. import types as t
-from ..codegen import Code
 from ..config import config
-from ..errors import FAILURES, KernelError, NoCuda, Overlap, RunError, WrongDim, WrongUse, shorn
+from ..errors import KernelError, LaunchError, NoCuda, Overlap, WrongDim, WrongUse, shorn
 from . import strips
 from .arrays import Array
+from .checked import CheckedThread
 from .interpreter import Memory, interpret
 from .kernels import Kernel, Plan, _flat, check_device
 from .recording import current, open_tapes
+from .reports import report
 
 _dims: dict[int, tuple[int, bytes]] = {}
 _settings: list[Any] = [None, None]
@@ -62,6 +62,8 @@ def launch(
             report(binary.code, failure, kernel.name)
     except KernelError as error:
         __tracebackhide__ = True  # for pytest and IPython
+        if isinstance(error, LaunchError) and isinstance(kernel, Kernel):
+            error.locate(kernel.source.head)
         raise shorn(error)  # noqa: B904  (the same error)
 
 
@@ -132,7 +134,7 @@ def check_overlap(plan: Plan, args: Sequence[Any]) -> None:
     for i in plan.variant.written:
         for j in plan.arrays:
             if i != j and np.may_share_memory(args[i]._data, args[j]._data):
-                if np.shares_memory(args[i]._data, args[j]._data, max_work=-1 if args[i].size < 10**6 else 1000):
+                if np.shares_memory(args[i]._data, args[j]._data):
                     raise Overlap(f"{plan.kernel.name}: {names[i]!r} is written, and shares memory with {names[j]!r}")
 
 
@@ -181,10 +183,11 @@ _shadows: list[np.ndarray[Any, Any]] = []
 
 
 def with_shadows(plan: Plan, args: Sequence[Any], block: bytearray) -> bytes:
-    """Debug mode: an array of who wrote what for every array that the launch writes."""
+    """Debug mode: for every array that the launch writes, who stored to and who touched each of its numbers."""
     _shadows.clear()
     for i in plan.variant.written:
-        shadow = np.zeros(max(1, args[i].size), np.int64)
+        leaves = len(t.leaves(args[i].element))
+        shadow = np.zeros(max(1, 2 * leaves * args[i].size), np.int64)
         _shadows.append(shadow)
         struct.pack_into("<q", block, 8 * plan.variant.layout.slots[i].role("shadow"), shadow.ctypes.data)
     return bytes(block)
@@ -198,50 +201,6 @@ def apply_settings() -> None:
         _settings[:] = [config.threads, config.tape_limit]
 
 
-def report(code: Code, failure: Any, name: str) -> None:
-    """Print what the kernel printed, then raise what made it fail."""
-    show_prints(_native.take_prints(), {-1: code})
-    if failure is not None:
-        raise error_of(code, failure, name)
-
-
-def show_prints(entries: Sequence[Any], codes: dict[int, Code]) -> None:
-    for step, site, _thread, values in entries:
-        if site < 0:
-            print(f"… {int(values[0])} more lines were printed and dropped", file=sys.stdout)
-            continue
-        code = codes.get(step) or codes[-1]
-        found, rest = code.sites[site], iter(values)
-        kinds = iter(found.kinds)
-        print("".join(_printed(next(rest), next(kinds)) if p is None else p for p in found.parts))
-
-
-def _printed(value: float, kind: str) -> str:
-    if kind == "bool":
-        return str(bool(value))
-    if kind == "float32":
-        return str(np.float32(value))
-    return str(int(value)) if kind in ("int32", "int64", "uint32") else repr(float(value))
-
-
-def error_of(code: Code, failure: Any, name: str) -> RunError:
-    """The exception for a failed launch, with kernel, thread, array, index and line."""
-    kind = FAILURES[failure.code]
-    if failure.site < 0:
-        return kind(f"{name}, thread {failure.thread}: the loop tape needs more than {failure.b} bytes", None,
-                    kernel=name, thread=failure.thread)  # fmt: skip
-    site = code.sites[failure.site]
-    array, where = site.array, f"{name}, thread {failure.thread}"
-    text = {
-        1: f"assertion failed: {site.message}",
-        2: f"index {failure.a} is out of bounds for {array} of size {failure.b}",
-        3: f"{site.message} in {array}[{failure.a}]" if array else site.message,
-        5: f"{array}[{failure.a}] is read before it was written",
-        6: f"{array}: element {failure.b} is also touched by thread {failure.a}",
-    }.get(failure.code, site.message)
-    return kind(f"{where}: {text}", site.span, kernel=name, thread=failure.thread)
-
-
 # -- the interpreter as a device
 def run_python(
     plan: Plan, which: str, seeds: frozenset[int], args: Sequence[Any], dim: tuple[int, ...],
@@ -253,10 +212,12 @@ def run_python(
     memory.arrays.update(roles)
     if record is not None:
         memory.record = record
-    memory.debug = config.debug and which == "forward"
-    interpret(kernel, memory)
-    for line in memory.printed:
-        print(line)
+    memory.shadow = {} if which == "forward" else None
+    try:
+        interpret(kernel, memory, CheckedThread if config.debug else None)
+    finally:
+        for line in memory.printed:
+            print(line)
     return memory.record
 
 

@@ -16,8 +16,18 @@ import numpy as np
 
 from .. import _native
 from ..config import config
-from ..errors import CutGradient, NonScalarLoss, NotRecorded, Overwritten, TapeError, WrongChoice, WrongShape, public
-from . import launches, recording, strips
+from ..errors import (
+    CutGradient,
+    NonScalarLoss,
+    NotRecorded,
+    Overwritten,
+    Span,
+    TapeError,
+    WrongChoice,
+    WrongShape,
+    public,
+)
+from . import launches, recording, reports, strips
 from .arrays import Array, Storage, _plain, array_words, as_view
 from .kernels import Plan
 from .ledger import Ledger
@@ -42,6 +52,11 @@ class Entry:
     backward: Callable[[], Any] | None = None
     writes: list[Array] = field(default_factory=list)
     reads: list[Array] = field(default_factory=list)
+
+    @property
+    def span(self) -> Span | None:
+        """The kernel that was launched, in the user's source."""
+        return self.plan.kernel.source.head if self.plan is not None else None
 
 
 class Tape:
@@ -154,7 +169,7 @@ class Tape:
         checked = launches.with_shadows(plan, entry.args, bytearray(block)) if config.debug else block
         failure = strips.launch(binary, checked, total, entry.args)
         if failure is not None or binary.prints:
-            launches.report(binary.code, failure, plan.kernel.name)
+            reports.report(binary.code, failure, plan.kernel.name)
 
     def _again_in_python(self, entry: Entry) -> None:
         assert entry.plan is not None
@@ -172,6 +187,7 @@ class Tape:
                 if (storage, known) in self._needed and (storage, known) not in self._copies:
                     raise Overwritten(
                         f"an array that {self._needed[storage, known].label} read was written from outside the tape",
+                        self._needed[storage, known].span,
                         advice="write it with .assign() or .zero_() while the tape records")  # fmt: skip
                 self._versions[storage] = storage.version
 
@@ -196,6 +212,7 @@ class Tape:
             reader = self._needed[need]
             if self.on_overwrite == "error":
                 raise Overwritten(f"{entry.label} overwrites what the reverse sweep of {reader.label} needs",
+                                  entry.span or reader.span,
                                   advice='write to another array, or use kc.Tape(on_overwrite="copy")')  # fmt: skip
             root = a.root
             copy = self._copies[need] = np.ascontiguousarray(root._data).copy()
@@ -251,7 +268,7 @@ class Tape:
             need = (a._storage, a._storage.version)
             if need in self._needed and need not in self._copies:
                 raise Overwritten(f"{entry.label} has overwritten what the reverse sweep of "
-                                  f"{self._needed[need].label} needs",
+                                  f"{self._needed[need].label} needs", self._needed[need].span,
                                   advice="let it write to an array of its own")  # fmt: skip
         own = {a._storage for a in writes}
         for i, a in enumerate(reads):
@@ -286,9 +303,9 @@ class Tape:
     def _report(self, failure: Any, codes: dict[int, Any], names: dict[int, str]) -> None:
         prints = _native.take_prints()
         if prints:
-            launches.show_prints(prints, codes)
+            reports.show_prints(prints, codes)
         if failure is not None:
-            raise launches.error_of(codes[failure.step], failure, names[failure.step])
+            raise reports.error_of(codes[failure.step], failure, names[failure.step])
 
     # -- going back
     @public
@@ -315,12 +332,18 @@ class Tape:
             if not isinstance(loss, Array):
                 raise TapeError(f"the loss is an array of one element, not {type(loss).__name__}")
             if loss._data.size != 1:
-                raise NonScalarLoss(f"the loss has shape {loss._data.shape}, not one element")
+                writer = self._writer(loss)
+                raise NonScalarLoss(f"the loss has shape {loss._data.shape}, not one element", writer.span if writer else None)
             grads = {loss: np.ones(loss._data.shape)}
         assert grads is not None
         result = []
         for a, weights in grads.items():
-            content = np.asarray(_plain(weights))
+            if not isinstance(a, Array):
+                raise TapeError(f"grads maps arrays to weights; {a!r} is no array")
+            try:
+                content = np.asarray(_plain(weights), a._data.dtype)
+            except (TypeError, ValueError):
+                raise TapeError(f"the weights of an array are numbers, not {weights!r}") from None
             if content.shape != a._data.shape:
                 if content.size != a._data.size:
                     raise WrongShape(f"the gradient of an array of shape {a._data.shape} has shape {content.shape}")
@@ -329,19 +352,45 @@ class Tape:
             result.append((a, content))
         return result
 
+    def _writer(self, a: Array) -> Entry | None:
+        """The launch that wrote an array last."""
+        for entry in reversed(self.entries):
+            plan = entry.plan
+            if plan is not None and any(entry.args[i]._storage is a._storage for i in plan.variant.written):
+                return entry
+        return None
+
+    def _reader(self, storage: Storage) -> Entry | None:
+        """A launch that used a piece of memory."""
+        for entry in self.entries:
+            if entry.plan is not None and any(entry.args[i]._storage is storage for i in entry.plan.arrays):
+                return entry
+        return None
+
     def _check_path(self, a: Array) -> None:
         if a._storage not in self._versions:
-            raise NotRecorded("the loss was not written by a launch that this tape recorded")
+            last = self.entries[-1].span if self.entries else None
+            raise NotRecorded("the loss was not written by a launch that this tape recorded", last)
         if not self._carries(a):
-            raise CutGradient(
-                "no array that requires a gradient leads to the loss",
-                advice="mark the leaves: kc.array(…, requires_grad=True); kc.explain(kernel) shows cuts")  # fmt: skip
+            self._refuse_cut(a)
+
+    def _refuse_cut(self, a: Array) -> None:
+        """Say why no gradient reaches the loss: an operation that ends it, or no leaf that requires one."""
+        writer = self._writer(a)
+        if writer is not None and writer.plan is not None and writer.seeds:
+            for span, operation in writer.plan.variant.adjoint(writer.seeds).activity.cuts:
+                raise CutGradient(f"{operation} ends the gradient on the way to the loss: its derivative is zero", span)
+        raise CutGradient(
+            "no array that requires a gradient leads to the loss", writer.span if writer else None,
+            advice="mark the leaves: kc.array(…, requires_grad=True); kc.explain(kernel) shows cuts")  # fmt: skip
 
     def _check_versions(self) -> None:
         for storage, version in self._versions.items():
             if storage.version != version:
+                reader = self._reader(storage)
+                what = f"an array of {reader.label}" if reader is not None else "an array of this tape"
                 raise Overwritten(
-                    "an array of this tape was written from outside after it was recorded",
+                    f"{what} was written from outside after it was recorded", reader.span if reader else None,
                     advice="call tape.replay() first, so that the recorded values are those of today")  # fmt: skip
 
     def _reverse_program(self, seeds: list[tuple[Array, Any]]) -> tuple[Any, dict[int, Any], list[Any]]:

@@ -1,0 +1,285 @@
+"""Debug mode: an exception with kernel, thread, array, index and source line, and the process goes on."""
+
+import linecache
+
+import numpy as np
+import pytest
+from messages import shown
+
+import kernelc as kc
+from kernelc.runtime import compile as compiling
+
+CASES = {}
+
+
+def found(kind, text, *, thread, array="", index=(), args, dim=4, devices=("cpu", "python")):
+    """A kernel that debug mode must stop on its line with `# here`."""
+
+    def add(kernel):
+        CASES[kernel.name] = (kernel, kind, text, thread, array, index, args, dim, devices)
+        return kernel
+
+    return add
+
+
+def reals(*numbers):
+    return lambda: kc.array(np.array(numbers or [1, 2, 3, 4], np.float64))
+
+
+def ints(*numbers):
+    return lambda: kc.array(np.array(numbers, np.int32))
+
+
+def empty(n=4, dtype=float):
+    return lambda: kc.empty(n, dtype=dtype, real=kc.float64)
+
+
+def zeros(shape=4, dtype=float):
+    return lambda: kc.zeros(shape, dtype=dtype, real=kc.float64)
+
+
+# -- bounds
+@found(kc.OutOfBounds, "index 4 is out of bounds for x, whose size is 4", thread=3, array="x", index=(4,),
+       args=[reals(), zeros()])  # fmt: skip
+@kc.kernel
+def read_past_the_end(x: kc.Array[float], y: kc.Array[float]):
+    i = kc.tid()
+    y[i] = x[i + 1]  # here
+
+
+@found(kc.OutOfBounds, "index -1 is out of bounds for y, whose size is 4", thread=0, array="y", index=(-1,),
+       args=[reals(), zeros()])  # fmt: skip
+@kc.kernel
+def write_before_the_beginning(x: kc.Array[float], y: kc.Array[float]):
+    i = kc.tid()
+    y[i - 1] = x[i]  # here
+
+
+@found(kc.OutOfBounds, "index 3 is out of bounds along axis 1 of x, whose size is 3", thread=1, array="x", index=(3,),
+       args=[zeros((2, 3))], dim=2)  # fmt: skip
+@kc.kernel
+def add_past_a_row(x: kc.Array[float, 2]):
+    i = kc.tid()
+    x[i, i * 3] += 1.0  # here
+
+
+@found(kc.OutOfBounds, "index 3 is out of bounds for v, whose size is 3", thread=3, array="v", index=(3,),
+       args=[reals()])  # fmt: skip
+@kc.kernel
+def component_past_the_end(x: kc.Array[float]):
+    i = kc.tid()
+    v = kc.float3(x[i])
+    x[i] = v[i]  # here
+
+
+@found(kc.OutOfBounds, "index -1 is out of bounds for a, whose size is 5", thread=0, array="a", index=(-1,),
+       args=[reals()])  # fmt: skip
+@kc.kernel
+def local_before_the_beginning(x: kc.Array[float]):
+    i = kc.tid()
+    a = kc.local(5, float)
+    a[i - 1] = x[i]  # here
+    x[i] = a[0]
+
+
+@found(kc.OutOfBounds, "index 2 is out of bounds for m, whose size is 2", thread=2, array="m", index=(2,),
+       args=[reals()])  # fmt: skip
+@kc.kernel
+def matrix_past_the_end(x: kc.Array[float]):
+    i = kc.tid()
+    m = kc.mat22(1.0, 2.0, 3.0, 4.0)
+    m[1, i] += x[i]  # here
+    x[i] = m[1, 0]
+
+
+@found(kc.OutOfBounds, "index 3 is out of bounds for v, whose size is 3", thread=3, array="v", index=(3,),
+       args=[zeros(dtype=kc.float3)])  # fmt: skip
+@kc.kernel
+def part_of_an_element_past_the_end(v: kc.Array[kc.float3]):
+    i = kc.tid()
+    v[i][i] = 1.0  # here
+
+
+# -- NaN
+@found(kc.NotANumber, "kc.sqrt() gave a NaN", thread=2, args=[reals(1, 0, -1, 4), zeros()])
+@kc.kernel
+def root_of_a_negative(x: kc.Array[float], y: kc.Array[float]):
+    i = kc.tid()
+    y[i] = kc.sqrt(x[i])  # here
+
+
+@found(kc.NotANumber, "`-` gave a NaN", thread=1, args=[reals(1, np.inf, 2, 4), zeros()])
+@kc.kernel
+def infinity_minus_itself(x: kc.Array[float], y: kc.Array[float]):
+    i = kc.tid()
+    y[i] = x[i] - x[i]  # here
+
+
+@found(kc.NotANumber, "a NaN is stored in y[2]", thread=2, array="y", index=(2,),
+       args=[reals(1, 0, np.nan, 4), zeros()])  # fmt: skip
+@kc.kernel
+def store_a_nan(x: kc.Array[float], y: kc.Array[float]):
+    i = kc.tid()
+    y[i] = 2.0 * x[i]  # here
+
+
+@found(kc.NotANumber, "a NaN is stored in y[1, 0]", thread=2, array="y", index=(1, 0),
+       args=[reals(1, 0, np.nan, 4), zeros((2, 2))])  # fmt: skip
+@kc.kernel
+def add_a_nan(x: kc.Array[float], y: kc.Array[float, 2]):
+    i = kc.tid()
+    y[i // 2, i % 2] += x[i]  # here
+
+
+# -- division by zero
+@found(kc.DivisionByZero, "division by zero in `/`", thread=1, args=[reals(1, 0, 2, 4), zeros()])
+@kc.kernel
+def divide(x: kc.Array[float], y: kc.Array[float]):
+    i = kc.tid()
+    y[i] = 1.0 / x[i]  # here
+
+
+@found(kc.DivisionByZero, "division by zero in `//`", thread=1, args=[ints(1, 0, 2, 4), ints(0, 0, 0, 0)])
+@kc.kernel
+def divide_integers(x: kc.Array[int], y: kc.Array[int]):
+    i = kc.tid()
+    y[i] = 7 // x[i]  # here
+
+
+@found(kc.DivisionByZero, "division by zero in `%`", thread=3, args=[ints(1, 2, 2, 0), ints(0, 0, 0, 0)])
+@kc.kernel
+def remainder(x: kc.Array[int], y: kc.Array[int]):
+    i = kc.tid()
+    y[i] = 7 % x[i]  # here
+
+
+# -- uninitialised
+@found(kc.Uninitialised, "x[0] is read before it was written", thread=0, array="x", index=(0,),
+       args=[empty(), zeros()])  # fmt: skip
+@kc.kernel
+def read_empty(x: kc.Array[float], y: kc.Array[float]):
+    i = kc.tid()
+    y[i] = x[i]  # here
+
+
+@found(kc.Uninitialised, "x[0] is read before it was written", thread=0, array="x", index=(0,),
+       args=[empty()])  # fmt: skip
+@kc.kernel
+def add_to_empty(x: kc.Array[float]):
+    x[kc.tid()] += 1.0  # here
+
+
+@found(kc.Uninitialised, "x[1, 2] is read before it was written", thread=0, array="x", index=(1, 2), dim=1,
+       args=[empty((2, 3), int)])  # fmt: skip
+@kc.kernel
+def read_empty_integers(x: kc.Array[int, 2]):
+    i = kc.tid()
+    x[1, 1] = 3
+    x[0, 0] = x[1, 1]
+    x[0, 1] = x[1, 2]  # here
+
+
+# -- races
+@found(kc.StoreRace, "y[0] is touched by thread 0, too, and one of them stores to it", thread=1, array="y", index=(0,),
+       args=[reals(), zeros()])  # fmt: skip
+@kc.kernel
+def all_store(x: kc.Array[float], y: kc.Array[float]):
+    y[0] = x[kc.tid()]  # here
+
+
+@found(kc.StoreRace, "x[0] is touched by thread 0, too, and one of them stores to it", thread=1, array="x", index=(0,),
+       args=[reals()])  # fmt: skip
+@kc.kernel
+def read_what_another_stored(x: kc.Array[float]):
+    i = kc.tid()
+    x[i] = x[max(i - 1, 0)]  # here
+
+
+@found(kc.StoreRace, "x[1] is touched by thread 0, too, and one of them stores to it", thread=1, array="x", index=(1,),
+       args=[reals()])  # fmt: skip
+@kc.kernel
+def store_what_another_read(x: kc.Array[float]):
+    i = kc.tid()
+    x[i] = x[(i + 1) % 4]  # here
+
+
+@found(kc.StoreRace, "x[0, 1] is touched by other threads, too, and one of them stores to it", thread=3, array="x",
+       index=(0, 1), args=[zeros((2, 2))])  # fmt: skip
+@kc.kernel
+def store_where_others_added(x: kc.Array[float, 2]):
+    i = kc.tid()
+    x[0, 1] += 1.0
+    if i == 3:
+        x[0, 1] = 0.0  # here
+
+
+# -- asserts and steps, which are always checked
+@found(kc.AssertFailed, "assertion failed: the mass is positive", thread=2, args=[reals(1, 2, -3, 4)])
+@kc.kernel
+def assert_with_a_message(x: kc.Array[float]):
+    i = kc.tid()
+    assert x[i] > 0.0, "the mass is positive"  # here
+
+
+@found(kc.AssertFailed, "assertion failed: x[i] > 0.0 and i < 9", thread=2, args=[reals(1, 2, -3, 4)])
+@kc.kernel
+def assert_without_a_message(x: kc.Array[float]):
+    i = kc.tid()
+    assert x[i] > 0.0 and i < 9  # here
+
+
+@kc.func
+def checked(a):
+    assert a > 0.0  # here
+    return a
+
+
+@checked.adjoint
+def _(a, g):
+    return g
+
+
+@found(kc.AssertFailed, "assertion failed: a > 0.0", thread=2, args=[reals(1, 2, -3, 4)])
+@kc.kernel
+def assert_in_a_function_with_a_rule(x: kc.Array[float]):
+    i = kc.tid()
+    x[i] = x[int(checked(x[i])) - 1]
+
+
+@found(kc.ZeroStep, "the step of range() is 0", thread=1, args=[ints(1, 0, 2, 4)])
+@kc.kernel
+def step_of_zero(x: kc.Array[int]):
+    i = kc.tid()
+    for k in range(0, 3, x[i]):  # here
+        x[i] += k
+
+
+@pytest.fixture(scope="module", autouse=True)
+def debug():
+    kc.config.debug = True
+    jobs = [
+        (kernel.variant(kc.float64), "forward", frozenset(), frozenset(range(len(args))))
+        for kernel, *_, args, _, _ in CASES.values()
+    ]
+    compiling.prebuild(jobs)
+    yield
+    kc.config.debug = False
+
+
+PAIRS = [(name, device) for name, case in CASES.items() for device in case[-1]]
+
+
+@pytest.mark.parametrize(("name", "device"), PAIRS, ids=[f"{n}-{d}" for n, d in PAIRS])
+def test_what_goes_wrong_is_found(name, device):
+    kernel, kind, text, thread, array, index, args, dim, _ = CASES[name]
+    with pytest.raises(kc.KernelError) as caught:
+        kc.launch(kernel, dim, [make() for make in args], device=device)
+    error = caught.value
+    assert type(error) is kind
+    assert error.message == f"{kernel.name}, thread {thread}: {text}"
+    assert (error.kernel, error.thread, error.array, error.index) == (kernel.name, thread, array, index)
+    assert error.filename == __file__
+    assert linecache.getline(__file__, error.lineno).rstrip().endswith("# here"), error.text
+    assert f"{__file__}:{error.lineno}" in str(error)
+    assert f"help: {error.advice}" in shown(error)
+    assert error.advice
