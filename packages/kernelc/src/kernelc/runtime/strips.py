@@ -55,7 +55,9 @@ def targets_of(binary: Any, args: list[Any]) -> list[np.ndarray[Any, Any]]:
     return found
 
 
-def add_launch(program: Any, binary: Any, block: bytes, total: int, args: list[Any], scratch: Scratch, parallel: bool) -> int:
+def add_launch(
+    program: Any, binary: Any, block: bytes, total: int, args: list[Any], scratch: Scratch, parallel: bool
+) -> int:
     """Add a launch to a program, in strips where that pays; returns the step of the launch itself."""
     targets = targets_of(binary, args) if parallel else []
     length = strip_length(binary, total, targets)
