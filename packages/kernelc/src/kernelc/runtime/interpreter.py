@@ -11,7 +11,7 @@ import numpy as np
 
 from .. import ir
 from ..builtins import TABLE
-from ..types import Composite, Scalar, Struct, Type
+from ..types import INT64, Composite, Scalar, Struct, Type
 from . import reports
 
 
@@ -174,8 +174,12 @@ class Thread:
             self.fail(s.code, reports.assert_text(s.message) if s.code == 1 else s.message, s)
 
     def run_Print(self, s: ir.Print) -> None:
-        values = iter([self.get(v) for v in s.values])
-        self.memory.printed.append("".join(str(next(values)) if p is None else p for p in s.parts))
+        values = iter(s.values)
+        self.memory.printed.append("".join(self.shown(next(values)) if p is None else p for p in s.parts))
+
+    def shown(self, value: ir.Value) -> str:
+        number = self.get(value)
+        return str(number) if value.type is INT64 else reports.printed(iter([number]), value.type.name)
 
     # -- loop tape, undo log, record
     def run_Push(self, s: ir.Push) -> None:

@@ -13,8 +13,8 @@ from ..codegen import Code, Site, label
 from ..errors import FAILURES, RunError
 
 __all__ = [
-    "assert_text", "bounds_text", "error_of", "failed", "label", "nan_text", "race_text", "report", "show_prints",
-    "stored_text", "unwritten_text", "zero_text",
+    "assert_text", "bounds_text", "error_of", "failed", "label", "nan_text", "printed", "race_text", "report",
+    "show_prints", "stored_text", "unwritten_text", "zero_text",
 ]  # fmt: skip
 _SIGNS = {"add": "+", "sub": "-", "mul": "*", "div": "/", "floordiv": "//", "mod": "%", "pow": "**"}
 
@@ -112,16 +112,17 @@ def show_prints(entries: Sequence[Any], codes: dict[int, Code]) -> None:
             continue
         found, rest = (codes.get(step) or codes[-1]).sites[site], iter(values)
         kinds = iter(found.kinds)
-        print("".join(_printed(rest, next(kinds)) if p is None else p for p in found.parts))
+        print("".join(printed(rest, next(kinds)) if p is None else p for p in found.parts))
 
 
-def _printed(values: Iterator[float], kind: str) -> str:
+def printed(values: Iterator[float], kind: str) -> str:
     """A number as Python would print it. Integers of 64 bits come in two halves: a double holds only 53."""
     value = next(values)
     if kind == "bool":
         return str(bool(value))
     if kind == "float32":
-        return str(np.float32(value))
+        # The digits that tell it from other float32, in Python's notation.
+        return repr(float(str(np.float32(value))))
     if kind == "int64":
         return str((int(value) << 32) + int(next(values)))
     return str(int(value)) if kind in ("int32", "uint32") else repr(float(value))
