@@ -11,7 +11,7 @@ import numpy as np
 from .. import _native
 from ..errors import TapeError, WrongChoice, WrongShape, public
 from . import launches, recording, reports
-from .arrays import Array, _plain
+from .arrays import Array, _plain, as_view
 from .kernels import Kernel, check_device
 from .tape import Tape
 
@@ -33,7 +33,9 @@ def jvp(
     for i in plan.arrays:
         for a, direction in tangents.items():
             if args[i]._storage is a._storage and a.real is not None:
-                dots[i] = _tangent(args[i], direction)
+                shown = _shown(args[i], a, direction)
+                if shown is not None:
+                    dots[i] = _tangent(args[i], shown)
     if not dots:
         raise TapeError("none of the tangents belongs to an argument of the launch")
     seeds = frozenset(dots)
@@ -53,6 +55,17 @@ def jvp(
     for i in written:
         dots.setdefault(i, _tangent(args[i], np.zeros(args[i]._data.shape)))
     return {given[i] if isinstance(given[i], Array) else args[i]: dots[i] for i in written}
+
+
+def _shown(arg: Array, a: Array, direction: Any) -> Any:
+    """The direction of `a` as far as it is that of `arg`, another view of the same memory; None if it is not."""
+    mine, other = arg._data, a._data
+    dense = mine.flags.c_contiguous and other.flags.c_contiguous
+    if mine.ctypes.data == other.ctypes.data and mine.size == other.size and (dense or mine.strides == other.strides):
+        return direction
+    if a is not arg.root:
+        return None
+    return as_view(arg, np.asarray(_plain(direction), a._data.dtype).reshape(a._data.shape))
 
 
 def _tangent(a: Array, direction: Any) -> Array:
