@@ -43,9 +43,13 @@ class Code:
     span: Span | None = None
 
 
-def emit(kernel: ir.Kernel, name: str, *, contiguous: frozenset[int] = frozenset(), debug: bool = False) -> Code:
-    """C++ for a kernel. `contiguous` are the positions of arrays whose elements lie densely."""
-    return _Emitter(kernel, name, contiguous, debug).run()
+def emit(
+    kernel: ir.Kernel, name: str, *, contiguous: frozenset[int] = frozenset(), debug: bool = False,
+    races: frozenset[int] = frozenset(),
+) -> Code:  # fmt: skip
+    """C++ for a kernel. `contiguous` are the positions of arrays whose elements lie densely, `races` of those that
+    threads are watched on; debug mode watches all."""
+    return _Emitter(kernel, name, contiguous, debug, races).run()
 
 
 HEADER = '#include "kernelc/kernel.h"\n'
@@ -79,14 +83,16 @@ def _about(array: ir.ArrayRef) -> dict[str, Any]:
 
 
 class _Emitter:
-    def __init__(self, kernel: ir.Kernel, name: str, contiguous: frozenset[int], debug: bool):
-        self.kernel, self.entry, self.contiguous, self.debug = kernel, name, contiguous, debug
+    def __init__(
+        self, kernel: ir.Kernel, name: str, contiguous: frozenset[int], debug: bool, races: frozenset[int] = frozenset()
+    ):
+        self.kernel, self.entry, self.contiguous, self.debug, self.races = kernel, name, contiguous, debug, races
         # An adjoint forms derivatives before it knows that they are not asked for: only what it stores is checked.
         writes = (s for s in kernel.body.walk() if isinstance(s, (ir.Store, ir.Atomic)))
         self.checks = debug and not any(s.array.role == "grad" for s in writes)
         self.layout: Layout = layout(kernel)
         # All of them, or none: a launch in strips needs a copy of each.
-        strips = [] if debug else strip_arrays(kernel)
+        strips = [] if debug or races else strip_arrays(kernel)
         self.strips = strips if all(a.position in contiguous for a in strips) else []
         self.lines: list[str] = []
         self.functions: dict[ir.Custom, str] = {}
@@ -135,7 +141,7 @@ class _Emitter:
             if array.partner(role) in self.strips:
                 text = self.strip_pointer(array, role)
             self.put(f"char* const{promise} a{p}_{role} = {text};")
-        if self.debug:
+        if self.debug or p in self.races:
             self.put(f"int64_t* const a{p}_shadow = (int64_t*)block[{slot.role('shadow')}]; (void)a{p}_shadow;")
         if used and p not in self.contiguous:
             for axis in range(slot.ndim):
@@ -245,6 +251,7 @@ class _Emitter:
                 bound, n = f"a{array.position}_n{axis}", self.name(i)
                 outside = f"(int64_t){n} < 0 || (int64_t){n} >= {bound}"
                 self.fail(outside, 2, stmt, f"(int64_t){n}", bound, axis=axis, **_about(array))
+        if self.debug or array.position in self.races:
             self.race(stmt)
         pointer = f"e{len(self.names)}"
         self.names[ir.Value(BOOL)] = pointer
@@ -265,10 +272,10 @@ class _Emitter:
         return f"({names[0]} | {names[1]} << 32)", f"({names[2]} | {names[3]} << 32)"
 
     def race(self, stmt: ir.Load | ir.Store | ir.Atomic) -> None:
-        """Debug: the shadow of an array says of each number who stored to it, and who else touched it.
+        """The shadow of an array says of each number who stored to it, who read it and who changed it by atomics.
 
-        Two words: 0 for nobody, thread + 1, and -1 for several. Two threads may read one number, or change it by
-        atomics; if one stores to it, no other may touch it.
+        Three words: 0 for nobody, thread + 1, and -1 for several. Two threads may read one number, or change it by
+        atomics; if one stores to it, no other may touch it, and what changes by atomics is not read by others.
         """
         array = stmt.array
         if array.role != "value" or (isinstance(stmt, (ir.Store, ir.Atomic)) and stmt.logged):
@@ -279,19 +286,18 @@ class _Emitter:
             linear = f"({linear} * a{p}_n{axis} + (int64_t){self.name(stmt.index[axis])})"
         place = self.index_words(stmt)[0] if array.type.ndim <= 2 else linear
         about = _about(array) if array.type.ndim <= 2 else {**_about(array), "ndim": 1}
-        self.put(f"if (a{p}_shadow) {{")
+        mine, foes = {ir.Store: (0, (0, 1, 2)), ir.Load: (1, (0, 2)), ir.Atomic: (2, (0, 1))}[type(stmt)]
+        size = " * ".join(f"a{p}_n{axis}" for axis in range(array.type.ndim))
+        self.put(f"if (a{p}_shadow && (uint64_t)({linear}) < (uint64_t)({size})) {{")
         self.depth += 1
         for comp in stmt.comps:
             who = f"w{len(self.names)}"
             self.names[ir.Value(BOOL)] = who
-            self.put(f"int64_t* const {who} = a{p}_shadow + 2 * ({linear} * {count} + {comp});")
-            self.fail(f"{who}[0] && {who}[0] != thread + 1", 6, stmt, f"{who}[0] - 1", place, **about)
-            if isinstance(stmt, ir.Store):
-                other = f"({who}[1] > 0 ? {who}[1] - 1 : -1)"
-                self.fail(f"{who}[1] && {who}[1] != thread + 1", 6, stmt, other, place, **about)
-                self.put(f"{who}[0] = thread + 1;")
-            else:
-                self.put(f"{who}[1] = {who}[1] == 0 || {who}[1] == thread + 1 ? thread + 1 : -1;")
+            self.put(f"int64_t* const {who} = a{p}_shadow + 3 * ({linear} * {count} + {comp});")
+            for foe in foes:
+                other = f"({who}[{foe}] > 0 ? {who}[{foe}] - 1 : -1)"
+                self.fail(f"{who}[{foe}] && {who}[{foe}] != thread + 1", 6, stmt, other, place, **about)
+            self.put(f"{who}[{mine}] = {who}[{mine}] == 0 || {who}[{mine}] == thread + 1 ? thread + 1 : -1;")
         self.depth -= 1
         self.put("}")
 

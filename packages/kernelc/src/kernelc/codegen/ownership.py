@@ -63,3 +63,24 @@ def strip_arrays(kernel: ir.Kernel) -> list[ir.ArrayRef]:
     kinds = {a: set(leaves(a.type.element)) for a in crowded}
     fits = all(summed[a] and len(kinds[a]) == 1 and min(kinds[a], key=str).is_float for a in crowded)
     return sorted(crowded, key=lambda a: a.position) if fits else []
+
+
+def watched_arrays(kernel: ir.Kernel) -> frozenset[int]:
+    """Positions of arrays on which threads of one launch might depend on each other, as far as the indices tell.
+
+    They are stored to, or read beside being changed, at places that are not provably a thread's own. A launch whose
+    threads depend on each other has no derivative that its threads could compute one by one.
+    """
+    axes = thread_indices(kernel)
+    places: dict[int, set[tuple[ir.Value, ...]]] = {}
+    kinds: dict[int, set[str]] = {}
+    for stmt in kernel.body.walk():
+        if isinstance(stmt, (ir.Load, ir.Store, ir.Atomic)):
+            places.setdefault(stmt.array.position, set()).add(tuple(stmt.index))
+            kinds.setdefault(stmt.array.position, set()).add(type(stmt).__name__)
+    return frozenset(
+        p
+        for p, used in kinds.items()
+        if used not in ({"Load"}, {"Atomic"})
+        and not (len(places[p]) == 1 and is_own(next(iter(places[p])), axes, kernel.dims))
+    )

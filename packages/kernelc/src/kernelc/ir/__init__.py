@@ -36,7 +36,7 @@ from .verify import MalformedIR, verify
 
 __all__ = [
     "FALSE", "TRUE", "ArrayRef", "Atomic", "Block", "Builder", "Call", "Check", "Const", "Custom", "Gradient", "If",
-    "Kernel", "Load", "Loop", "MalformedIR", "Mark", "Op", "Param", "Pop", "Print", "Push", "Query", "Recall", "Record", "Stmt",
-    "Store", "Tape", "Undo", "Value", "const", "fuse", "is_const", "kernel_text",
+    "Kernel", "Load", "Loop", "MalformedIR", "Mark", "Op", "Param", "Pop", "Print", "Push", "Query", "Recall",
+    "Record", "Stmt", "Store", "Tape", "Undo", "Value", "const", "fuse", "is_const", "kernel_text",
     "prune", "prune_block", "verify",
 ]  # fmt: skip

@@ -20,6 +20,7 @@ from ..codegen import (
     lanes_refused,
     layout,
     strip_arrays,
+    watched_arrays,
 )
 from ..config import config
 from ..frontend import Lowered, Source, lower
@@ -72,6 +73,7 @@ class Variant:
         self.written = sorted({s.array.position for s in walk if isinstance(s, (ir.Store, ir.Atomic))})
         self.read = sorted({s.array.position for s in walk if isinstance(s, ir.Load)})
         self.records = any(isinstance(s, ir.Record) for s in walk)
+        self.watched = watched_arrays(self.kernel)
         self._watched = [_watch(c) for c in self.lowered.captures if not _is_ours(c.holder)]
 
     def changed(self) -> bool:
@@ -107,7 +109,7 @@ class Variant:
         return self._tangents[key]
 
     def ir_of(self, which: str, seeds: frozenset[int]) -> ir.Kernel:
-        if which == "forward":
+        if which in ("forward", "watched"):
             return self.kernel
         return self.adjoint(seeds).kernel if which == "adjoint" else self.tangent(seeds)
 
@@ -120,16 +122,18 @@ class Variant:
 
     def _find_width(self, which: str, seeds: frozenset[int]) -> int:
         wanted = config.lanes if self.options.lanes is None else self.options.lanes
-        if config.debug or not wanted or lanes_refused(self.ir_of(which, seeds)):
+        if which == "watched" or config.debug or not wanted or lanes_refused(self.ir_of(which, seeds)):
             return 0
         return simd().bytes // self.real.size if wanted == "auto" else int(wanted)
 
     def code(
         self, which: str, seeds: frozenset[int], contiguous: frozenset[int], width: int = 0, suffix: str = ""
     ) -> Code:
-        """C++ of the forward, adjoint or tangent kernel."""
+        """C++ of the forward, adjoint or tangent kernel, or of the forward kernel that watches the arrays `seeds`."""
         kernel = self.ir_of(which, seeds)
         name = _symbol(kernel.name) + suffix
+        if which == "watched":
+            return emit(kernel, f"{name}_watched", contiguous=contiguous, races=seeds)
         if width:
             return emit_lanes(kernel, name, width, contiguous=contiguous)
         return emit(kernel, name, contiguous=contiguous, debug=config.debug)

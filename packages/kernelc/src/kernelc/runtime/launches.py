@@ -96,7 +96,7 @@ def grid(dim: Any, kernel: Kernel) -> tuple[int, bytes]:
     sizes = _shape(dim)
     if not 1 <= len(sizes) <= 4 or min(sizes) < 0 or max(sizes) >= 2**31:
         raise WrongDim(f"{kernel.name}: dim is one to four whole numbers below 2**31, not {dim!r}")
-    total, head = _packed(sizes)
+    total, head = packed(sizes)
     if len(_dims) > 4096:
         _dims.clear()
     if dim.__class__ is int:  # 1.0 and True would be found under 1
@@ -105,7 +105,8 @@ def grid(dim: Any, kernel: Kernel) -> tuple[int, bytes]:
 
 
 @lru_cache(maxsize=4096)
-def _packed(sizes: tuple[int, ...]) -> tuple[int, bytes]:
+def packed(sizes: tuple[int, ...]) -> tuple[int, bytes]:
+    """The number of threads and the first words of the argument block for a grid that was checked."""
     return prod(sizes), struct.pack("<5q", *sizes, *([1] * (4 - len(sizes))), 0)
 
 
@@ -187,7 +188,7 @@ def with_shadows(plan: Plan, args: Sequence[Any], block: bytearray) -> bytes:
     _shadows.clear()
     for i in plan.variant.written:
         leaves = len(t.leaves(args[i].element))
-        shadow = np.zeros(max(1, 2 * leaves * args[i].size), np.int64)
+        shadow = np.zeros(max(1, 3 * leaves * args[i].size), np.int64)
         _shadows.append(shadow)
         struct.pack_into("<q", block, 8 * plan.variant.layout.slots[i].role("shadow"), shadow.ctypes.data)
     return bytes(block)

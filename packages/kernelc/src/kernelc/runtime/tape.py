@@ -17,16 +17,19 @@ import numpy as np
 from .. import _native
 from ..config import config
 from ..errors import (
+    FAILURES,
     CutGradient,
     NonScalarLoss,
     NotRecorded,
     Overwritten,
     Span,
+    StoreRace,
     TapeError,
     WrongChoice,
     WrongShape,
     public,
 )
+from ..types import leaves
 from . import launches, recording, reports, strips
 from .arrays import Array, Storage, _plain, array_words, as_view
 from .kernels import Plan
@@ -151,7 +154,7 @@ class Tape:
         plan = entry.plan
         assert plan is not None
         launches.apply_settings()
-        total, head = launches.grid(entry.dim, plan.kernel)
+        total, head = launches.packed(entry.dim)
         if entry.seeds is not None and plan.binaries[total >= plan.width] is None:
             # Both sweeps are built in one run of the tool chain.
             plan.variant.binaries([("forward", frozenset()), ("adjoint", entry.seeds)], plan.contiguous, total)
@@ -166,10 +169,37 @@ class Tape:
             step = self._forward.add_launch(binary.entry, block, total, binary.parallel, entry.record)
         self._codes[step], self._names[step] = binary.code, plan.kernel.name
         self._forward.keep(entry.args)
+        watched = plan.variant.watched & (entry.active | set(plan.variant.read)) if entry.active else frozenset()
+        if watched and total > 1 and not config.debug:
+            self._watch(entry, block, total, watched)
         checked = launches.with_shadows(plan, entry.args, bytearray(block)) if config.debug else block
         failure = strips.launch(binary, checked, total, entry.args)
         if failure is not None or binary.prints:
             reports.report(binary.code, failure, plan.kernel.name)
+
+    def _watch(self, entry: Entry, block: bytes, total: int, watched: frozenset[int]) -> None:
+        """See whether the threads of a launch depend on each other: then their adjoints one by one would be wrong.
+
+        Runs the launch on copies, once, when it is recorded; only kernels whose indices leave it open come here.
+        """
+        plan = entry.plan
+        assert plan is not None
+        (binary,) = plan.variant.binaries([("watched", watched)], plan.contiguous)
+        words, kept = bytearray(block), []
+        for i in plan.variant.written:
+            slot, a = plan.variant.layout.slots[i], entry.args[i]
+            copy, shadow = a._data.copy(), np.zeros(3 * a.size * len(leaves(a.element)) + 1, np.int64)
+            kept += [copy, shadow]
+            struct.pack_into("<q", words, 8 * slot.role("value"), copy.ctypes.data)
+            for axis in range(a.ndim):
+                struct.pack_into("<q", words, 8 * slot.stride(axis), copy.strides[axis])
+            if i in watched:
+                struct.pack_into("<q", words, 8 * slot.role("shadow"), shadow.ctypes.data)
+        struct.pack_into("<q", words, 32, 0)
+        failure = _native.launch(binary.entry, bytes(words), total, False)
+        _native.take_prints()
+        if failure is not None and FAILURES[failure.code] is StoreRace:
+            raise reports.error_of(binary.code, failure, plan.kernel.name)
 
     def _again_in_python(self, entry: Entry) -> None:
         assert entry.plan is not None
@@ -333,7 +363,8 @@ class Tape:
                 raise TapeError(f"the loss is an array of one element, not {type(loss).__name__}")
             if loss._data.size != 1:
                 writer = self._writer(loss)
-                raise NonScalarLoss(f"the loss has shape {loss._data.shape}, not one element", writer.span if writer else None)
+                where = writer.span if writer else None
+                raise NonScalarLoss(f"the loss has shape {loss._data.shape}, not one element", where)
             grads = {loss: np.ones(loss._data.shape)}
         assert grads is not None
         result = []
@@ -478,7 +509,7 @@ class Tape:
     def _reverse_launch(self, program: Any, codes: dict[int, Any], entry: Entry) -> None:
         plan = entry.plan
         assert plan is not None and entry.seeds is not None
-        total, head = launches.grid(entry.dim, plan.kernel)
+        total, head = launches.packed(entry.dim)
         if entry.record is not None:
             head = head[:32] + struct.pack("<q", entry.record.pointer)
         words, dense = [head], set()
