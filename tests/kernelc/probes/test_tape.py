@@ -587,3 +587,103 @@ def test_weak_scalars_and_lists_adapt_at_full_precision():
     tape.backward(out)
     assert out.numpy()[0] == 0.1 + 0.1
     assert k.grad.numpy().dtype == np.float64 and w.grad.numpy()[0] == 1.0
+
+
+def test_backward_through_a_checkpoint_changes_no_array():
+    u, s, y, z = array64([0.5, 0.7]), zeros64(2), zeros64(2), zeros64(2)
+    with kc.Tape() as tape:
+        kc.checkpoint(lambda k: kc.launch(decay, 2, [u], [s]), [s], 3)
+        kc.launch(square, 2, [s], [y])
+        s.assign(u)
+        kc.launch(square, 2, [s], [z])
+    before = [a.numpy().copy() for a in (u, s, y, z)]
+    tape.backward(grads={y: [1, 1], z: [1, 1]})
+    once = u.grad.numpy().copy()
+    for a, b in zip((u, s, y, z), before):
+        near(a.numpy(), b, 0)
+    tape.backward(grads={y: [1, 1], z: [1, 1]})
+    near(u.grad.numpy(), 2 * once, 1e-12)
+
+
+def plain_and_checkpointed(program):
+    """The gradients of program(run), where run(step, state, n) is a loop or a checkpoint."""
+
+    def loop(step, state, n):
+        for k in range(n):
+            step(k)
+
+    return program(loop), program(lambda step, state, n: kc.checkpoint(step, state, n, every=2))
+
+
+def test_the_state_of_a_checkpoint_was_read_before():
+    def program(run):
+        u, s, y = array64([0.5, 0.7]), array64([0.3, 0.4]), zeros64(2)
+        with kc.Tape() as tape:
+            kc.launch(square, 2, [s], [y])
+            run(lambda k: kc.launch(decay, 2, [u], [s]), [s], 5)
+        tape.backward(grads={y: [1, 2], s: [3, 4]})
+        return np.concatenate([u.grad.numpy(), s.grad.numpy()])
+
+    want, got = plain_and_checkpointed(program)
+    near(got, want, 1e-12)
+
+
+@pytest.mark.parametrize("carries", [True, False])
+def test_an_input_of_a_checkpoint_is_overwritten_later(carries):
+    def program(run):
+        u, s, y = array64([0.5, 0.7]), array64([0.3, 0.4]), zeros64(2)
+        b = array64([0.2, 0.3], requires_grad=False)
+        with kc.Tape() as tape:
+            if carries:
+                kc.launch(square, 2, [u], [b])
+            run(lambda k: kc.launch(decay, 2, [b], [s]), [s], 5)
+            kc.launch(square, 2, [s], [y])
+            kc.launch(square, 2, [y], [b])
+        tape.backward(grads={y: [1, 2], b: [3, 4]})
+        tape.backward(grads={y: [1, 2], b: [3, 4]})
+        return np.concatenate([u.grad.numpy(), s.grad.numpy(), s.numpy(), b.numpy()])
+
+    want, got = plain_and_checkpointed(program)
+    near(got, want, 1e-12)
+
+
+def test_the_state_of_a_checkpoint_is_a_view():
+    def program(run):
+        u, whole = array64([0.5, 0.7]), array64([0.3, 0.4, 0.1, 0.2])
+        s = whole[1:3]
+        with kc.Tape() as tape:
+            run(lambda k: kc.launch(decay, 2, [u], [s]), [s], 3)
+        tape.backward(grads={whole: [1, 2, 3, 4]})
+        return np.concatenate([u.grad.numpy(), whole.grad.numpy()])
+
+    try:
+        want, got = plain_and_checkpointed(program)
+    except kc.KernelError:
+        return
+    near(got, want, 1e-12)
+
+
+def test_two_checkpoints_one_after_the_other():
+    def program(run):
+        u, w, s, out = array64([0.5, 0.7]), array64([0.1, 0.2]), array64([0.3, 0.4]), zeros64(1)
+        with kc.Tape() as tape:
+            run(lambda k: kc.launch(decay, 2, [u], [s]), [s], 3)
+            run(lambda k: kc.launch(decay, 2, [w], [s]), [s], 4)
+            kc.launch(total, 2, [s], [out])
+        tape.backward(out)
+        tape.backward(out)
+        return np.concatenate([u.grad.numpy(), w.grad.numpy(), s.grad.numpy()])
+
+    want, got = plain_and_checkpointed(program)
+    near(got, want, 1e-12)
+
+
+def test_a_leaf_that_is_overwritten_from_python_only():
+    x = array64([1.0, 2.0, 3.0, 4.0])
+    with kc.Tape() as tape:
+        x[0:2].zero_()
+        x[3:4].assign([9.0])
+    tape.backward(grads={x: [1.0, 1.0, 1.0, 1.0]})
+    near(x.grad.numpy(), [0, 0, 1, 0], 0)
+    tape.zero()
+    near(x.grad.numpy(), [0, 0, 0, 0], 0)
