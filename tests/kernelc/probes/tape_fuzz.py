@@ -110,7 +110,7 @@ class Tapes:
                               "partial", "zero", "assign", "fill", "record", "checkpoint", "reset"])  # fmt: skip
         count = {"multiply": 3, "total": 1, "lowest": 1, "turn": 0, "zero": 1, "fill": 1, "reset": 0}.get(kind, 2)
         views, length = self.views(count)
-        if kind == "permute":
+        if kind in ("permute", "checkpoint"):
             views, length = [(a, slice(None)) for a, _ in views], N
         return kind, views, length, self.r.randrange(1, 4)
 
