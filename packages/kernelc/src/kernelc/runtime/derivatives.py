@@ -13,7 +13,7 @@ from ..errors import TapeError, WrongChoice, WrongShape, public
 from . import launches, recording, reports
 from .arrays import Array, _plain, as_view
 from .kernels import Kernel, check_device
-from .tape import Tape
+from .tape import Entry, Tape
 
 
 @public
@@ -37,7 +37,8 @@ def jvp(
                 if shown is not None:
                     dots[i] = _tangent(args[i], shown)
     if not dots:
-        raise TapeError("none of the tangents belongs to an argument of the launch")
+        raise TapeError("none of the tangents belongs to an argument of the launch",
+                        advice="the keys of tangents are the arrays that are launched with")  # fmt: skip
     seeds = frozenset(dots)
     from ..adjoint import analyse
 
@@ -110,21 +111,27 @@ class _Checkpointed:
     """One checkpointed rollout as an operation of the outer tape."""
 
     def __init__(self, step: Callable[[int], Any], state: list[Array], steps: int, every: int, outer: Tape):
-        self.step, self.state, self.steps, self.every, self.outer = step, state, steps, every, outer
+        self.step, self.steps, self.every, self.outer = step, steps, every, outer
+        # Views are kept as the whole arrays that they are part of.
+        self.state = list({a._storage: a.root for a in state}.values())
         self.kept: list[list[np.ndarray[Any, Any]]] = []
         self.final: list[np.ndarray[Any, Any]] = []
         self.others: list[Array] = []
 
     def record(self) -> None:
         spy = _Spy(self.outer)
+        # The steps overwrite the state: launches that were recorded before may need what it holds now.
+        self.outer._touch(self.state)
+        self.outer._protect(self.state, Entry(f"checkpoint {len(self.outer.entries)}"))
         self.forward(spy)
         mine = {a._storage for a in self.state}
-        self.others = [a for s, a in spy.read.items() if s not in mine]
-        for storage in spy.written:
-            if storage not in mine:
+        inputs = [a for s, a in spy.read.items() if s not in mine and s not in spy.written]
+        self.others = [a for a in inputs if a.real is not None and self.outer._carries(a)]
+        for storage, root in spy.written.items():
+            if storage not in mine and root.real is not None:
                 self.outer._ledger.foreign[storage] = "by the steps of kc.checkpoint, but is not in its `state`"
-        self.outer._touch([*self.state, *self.others])
-        self.outer.record(self.backward, reads=[*self.state, *self.others], writes=self.state, forward=self.forward)
+        self.outer._touch([*self.state, *inputs])
+        self.outer.record(self.backward, reads=[*self.state, *inputs], writes=self.state, forward=self.forward)
 
     def forward(self, spy: _Spy | None = None) -> None:
         """Run all steps, unseen by the outer tape, and keep the state now and then."""
@@ -146,10 +153,12 @@ class _Checkpointed:
 
     def backward(self) -> None:
         versions = [(s, s.version) for s in self.outer._versions]
+        # The state may have been overwritten since, by launches that come later on the tape.
+        today = [a._data.copy() for a in self.state]
         with recording.paused():
             for n in range(len(self.kept) - 1, -1, -1):
                 self.segment(n)
-        self.restore(self.final)
+        self.restore(today)
         for storage, version in versions:
             storage.version = version
 
@@ -192,19 +201,17 @@ class _Spy:
     def __init__(self, outer: Tape):
         self.outer = outer
         self.read: dict[Any, Array] = {}
-        self.written: dict[Any, None] = {}
+        self.written: dict[Any, Array] = {}
 
     def _launch(self, plan: Any, args: list[Any], dim: tuple[int, ...], device: str) -> None:
         for i in plan.arrays:
-            if args[i].real is not None and self.outer._carries(args[i]):
-                self.read.setdefault(args[i]._storage, args[i].root)
+            self.read.setdefault(args[i]._storage, args[i].root)
         for i in plan.variant.written:
-            if args[i].real is not None:
-                self.written[args[i]._storage] = None
+            self.written[args[i]._storage] = args[i].root
         launches.run(plan, args, dim, device)
 
     def _write(self, target: Array, kind: str, source: Any) -> bool:
-        if isinstance(source, Array) and self.outer._carries(source):
+        if isinstance(source, Array):
             self.read.setdefault(source._storage, source.root)
-        self.written[target._storage] = None
+        self.written[target._storage] = target.root
         return False

@@ -57,6 +57,14 @@ class Entry:
     reads: list[Array] = field(default_factory=list)
 
     @property
+    def written(self) -> list[Array]:
+        return [self.args[i] for i in self.plan.variant.written] if self.plan is not None else self.writes
+
+    @property
+    def read(self) -> list[Array]:
+        return [self.args[i] for i in self.plan.variant.read] if self.plan is not None else self.reads
+
+    @property
     def span(self) -> Span | None:
         """The kernel that was launched, in the user's source."""
         return self.plan.kernel.source.head if self.plan is not None else None
@@ -265,6 +273,8 @@ class Tape:
             entry.reads = [source]
             if self._carries(source):
                 self._activate([source, target])
+        if self._carries(target):
+            self._activate([target])
         content = np.array(source) if isinstance(source, np.ndarray) else source
 
         def write() -> None:
@@ -292,8 +302,7 @@ class Tape:
         entry = Entry(f"operation {len(self.entries)}", backward=backward, reads=list(reads), writes=list(writes))
         self._touch([*reads, *writes])
         carried = [a for a in reads if self._carries(a)]
-        if carried:
-            self._activate([*carried, *writes])
+        self._activate([*carried, *(a for a in writes if carried or self._carries(a))])
         for a in writes:
             need = (a._storage, a._storage.version)
             if need in self._needed and need not in self._copies:
@@ -318,7 +327,7 @@ class Tape:
     def replay(self) -> None:
         """Run the recorded program again, with what the arrays hold now."""
         if recording.records(self):
-            raise TapeError("a tape cannot be replayed while it records")
+            raise TapeError("a tape cannot be replayed while it records", advice="leave its `with` block first")
         if not self._replayable:
             raise TapeError("an operation on the tape has no forward function, so it cannot be replayed",
                             advice="give it: tape.record(backward, …, forward=function)")  # fmt: skip
@@ -342,7 +351,7 @@ class Tape:
     def backward(self, loss: Array | None = None, grads: Mapping[Array, Any] | None = None) -> None:
         """Add the gradients of a one-element `loss`, or of Σ grads[a]·a, to those of the leaves."""
         if recording.records(self):
-            raise TapeError("close the tape before backward: leave its `with` block")
+            raise TapeError("a tape cannot go back while it records", advice="leave its `with` block first")
         seeds = self._seeds(loss, grads)
         self._check_versions()
         # By memory, not by object: a view that is made anew for each call is the same seed.
@@ -357,24 +366,28 @@ class Tape:
 
     def _seeds(self, loss: Array | None, grads: Mapping[Array, Any] | None) -> list[tuple[Array, Any]]:
         if (loss is None) == (grads is None):
-            raise TapeError("backward takes a loss or grads={array: weights}")
+            raise TapeError("backward takes either a loss or grads",
+                            advice="write tape.backward(loss), or tape.backward(grads={array: weights})")  # fmt: skip
         if loss is not None:
             if not isinstance(loss, Array):
-                raise TapeError(f"the loss is an array of one element, not {type(loss).__name__}")
+                raise TapeError(f"the loss is an array of one element, not {type(loss).__name__}",
+                                advice="let a kernel write it to an array, as in kc.zeros(1)")  # fmt: skip
             if loss._data.size != 1:
                 writer = self._writer(loss)
                 where = writer.span if writer else None
                 raise NonScalarLoss(f"the loss has shape {loss._data.shape}, not one element", where)
             grads = {loss: np.ones(loss._data.shape)}
-        assert grads is not None
+        if not isinstance(grads, Mapping):
+            raise TapeError(f"grads is a dictionary, not {type(grads).__name__}", advice="write grads={array: weights}")
         result = []
         for a, weights in grads.items():
             if not isinstance(a, Array):
-                raise TapeError(f"grads maps arrays to weights; {a!r} is no array")
+                raise TapeError(f"a key of grads is an array, not {a!r}", advice="write grads={array: weights}")
             try:
                 content = np.asarray(_plain(weights), a._data.dtype)
             except (TypeError, ValueError):
-                raise TapeError(f"the weights of an array are numbers, not {weights!r}") from None
+                raise TapeError(f"the weights of an array are numbers, not {weights!r}",
+                                advice="give one number for each of its elements") from None  # fmt: skip
             if content.shape != a._data.shape:
                 if content.size != a._data.size:
                     raise WrongShape(f"the gradient of an array of shape {a._data.shape} has shape {content.shape}")
@@ -407,10 +420,17 @@ class Tape:
 
     def _refuse_cut(self, a: Array) -> None:
         """Say why no gradient reaches the loss: an operation that ends it, or no leaf that requires one."""
+        leading = {a._storage}
+        for entry in reversed(self.entries):
+            if not any(x._storage in leading for x in entry.written):
+                continue
+            leading.update(x._storage for x in entry.read)
+            if entry.plan is not None and entry.seeds:
+                for span, operation in entry.plan.variant.adjoint(entry.seeds).activity.cuts:
+                    raise CutGradient(
+                        f"{operation} ends the gradient on the way to the loss: its derivative is zero", span,
+                        advice="use a smooth function here, or mark a leaf that comes after it")  # fmt: skip
         writer = self._writer(a)
-        if writer is not None and writer.plan is not None and writer.seeds:
-            for span, operation in writer.plan.variant.adjoint(writer.seeds).activity.cuts:
-                raise CutGradient(f"{operation} ends the gradient on the way to the loss: its derivative is zero", span)
         raise CutGradient(
             "no array that requires a gradient leads to the loss", writer.span if writer else None,
             advice="mark the leaves: kc.array(…, requires_grad=True); kc.explain(kernel) shows cuts")  # fmt: skip
@@ -539,7 +559,8 @@ class Tape:
         if i in entry.finals:
             found = self._content(entry.finals[i], a)
             if not found.flags.c_contiguous:
-                raise TapeError("an array of atomic minima or maxima must be contiguous")
+                raise TapeError("an array of atomic minima or maxima must be contiguous",
+                                advice="write to an array of its own, and copy that")  # fmt: skip
             final = found.ctypes.data
             program.keep(found)
         words.append(array_words(address, a.shape, content.strides, grad, final))
