@@ -10,6 +10,7 @@ import struct
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from operator import is_not
 from typing import Any
 
 import numpy as np
@@ -93,6 +94,7 @@ class Tape:
         self._scratch = strips.Scratch()
         self._programs: dict[Any, tuple[Any, dict[int, Any], list[Any]]] = {}
         self._replayable = True
+        self._clearing, self._cleared = _native.Program(), list[np.ndarray[Any, Any]]()
 
     def __enter__(self) -> Tape:
         recording.start(self)
@@ -358,11 +360,12 @@ class Tape:
         key = tuple((id(a._storage), a._data.ctypes.data, a._data.shape, a._data.strides) for a, _ in seeds)
         if key not in self._programs:
             self._programs[key] = self._reverse_program(seeds)
-        program, codes, buffers = self._programs[key]
-        for buffer, (_, content) in zip(buffers, seeds, strict=True):
-            buffer[...] = content
+        program, codes, places = self._programs[key]
+        weights = [_give(program, place, a, content) for place, (a, content) in zip(places, seeds, strict=True)]
         launches.apply_settings()
-        self._report(program.run(), codes, {step: code.kernel for step, code in codes.items()})
+        failure = program.run()
+        del weights  # their memory was read until here
+        self._report(failure, codes, {failure.step: codes[failure.step].kernel} if failure is not None else {})
 
     def _seeds(self, loss: Array | None, grads: Mapping[Array, Any] | None) -> list[tuple[Array, Any]]:
         if (loss is None) == (grads is None):
@@ -457,21 +460,28 @@ class Tape:
                 kept = np.zeros_like(grad._data)
                 program.add_copy(kept.ctypes.data, grad._data.ctypes.data, kept.nbytes)
                 before.append((grad, kept))
-            if not root.requires_grad or storage in self._written:
+            if (not root.requires_grad or storage in self._written) and not _is_whole(seeds, root):
                 program.add_zero(grad._data.ctypes.data, grad._data.nbytes)
             program.keep(grad)
-        buffers = [self._seed(program, a) for a, _ in seeds]
+        places = [self._seed(program, a, seeds) for a, _ in seeds]
         for entry in reversed(self.entries):
             self._add_reverse(program, codes, entry)
         for grad, kept in before:
             _accumulate(program, grad._data, kept)
-        return program, codes, buffers
+        return program, codes, places
 
-    def _seed(self, program: Any, a: Array) -> np.ndarray[Any, Any]:
-        grad = a.grad
-        assert grad is not None
+    def _seed(self, program: Any, a: Array, seeds: list[tuple[Array, Any]]) -> int | np.ndarray[Any, Any]:
+        """Add the weights of an array to its gradient: the step that is told where they are, or a buffer for them."""
+        assert a.grad is not None
+        grad = a.grad._data
+        if grad.dtype.names is None and grad.flags.c_contiguous:
+            program.keep(grad)
+            fresh = _is_whole(seeds, a) and (not a.root.requires_grad or a._storage in self._written)
+            step: int = (program.add_copy(grad.ctypes.data, 0, grad.nbytes) if fresh else
+                         program.add_accumulate(grad.ctypes.data, 0, grad.size, grad.itemsize))  # fmt: skip
+            return step
         buffer = np.zeros(a._data.shape, a._data.dtype)
-        _accumulate(program, grad._data, buffer)
+        _accumulate(program, grad, buffer)
         return buffer
 
     def _add_reverse(self, program: Any, codes: dict[int, Any], entry: Entry) -> None:
@@ -583,13 +593,41 @@ class Tape:
     # -- housekeeping
     def zero(self) -> None:
         """Clear the gradients of every array on the tape."""
-        for storage in self._active:
-            if storage.grad is not None:
-                storage.grad[...] = 0
+        grads = [storage.grad for storage in self._active if storage.grad is not None]
+        if len(grads) != len(self._cleared) or any(map(is_not, grads, self._cleared)):
+            self._cleared, self._clearing = grads, _native.Program()
+            for grad in grads:
+                if grad.flags.c_contiguous:
+                    self._clearing.add_zero(grad.ctypes.data, grad.nbytes)
+                else:
+                    self._clearing.add_call(partial(np.copyto, grad, np.zeros((), grad.dtype)))
+        self._clearing.run()
 
     def memory(self) -> int:
         """Bytes that the tape keeps for the reverse sweep: copies of overwritten arrays."""
         return sum(c.nbytes for c in self._copies.values())
+
+
+def _is_whole(seeds: list[tuple[Array, Any]], a: Array) -> bool:
+    """Whether the weights of one seed, and of no other, are all that the gradient of an array begins with."""
+    found = [seed for seed, _ in seeds if seed._storage is a._storage]
+    if len(found) != 1 or found[0]._data.size != a.root._data.size or found[0].grad is None:
+        return False
+    grad = found[0].grad._data
+    return grad.flags.c_contiguous and grad.dtype.names is None
+
+
+def _give(program: Any, place: int | np.ndarray[Any, Any], a: Array, content: np.ndarray[Any, Any]) -> Any:
+    """Tell the reverse sweep where the weights of an array are; what is returned must live until it has run."""
+    if isinstance(place, np.ndarray):
+        place[...] = content
+        return None
+    assert a.grad is not None
+    content = np.ascontiguousarray(content)
+    if np.may_share_memory(content, a.grad._data):
+        content = content.copy()  # the sweep begins by clearing gradients
+    program.set_words(place, 1, content.ctypes.data)
+    return content
 
 
 def _accumulate(program: Any, into: np.ndarray[Any, Any], what: np.ndarray[Any, Any]) -> None:
