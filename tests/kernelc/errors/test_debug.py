@@ -283,3 +283,130 @@ def test_what_goes_wrong_is_found(name, device):
     assert f"{__file__}:{error.lineno}" in str(error)
     assert f"help: {error.advice}" in shown(error)
     assert error.advice
+
+
+# -- while going back
+@kc.kernel
+def log_of(x: kc.Array[float], y: kc.Array[float]):
+    i = kc.tid()
+    y[i] = kc.log(x[i])  # here
+
+
+@kc.kernel
+def sum_up(y: kc.Array[float], total: kc.Array[float]):
+    total[0] += y[kc.tid()]
+
+
+def record(*launches):
+    with kc.Tape() as tape:
+        for kernel, dim, args in launches:
+            kc.launch(kernel, dim, args)
+    return tape
+
+
+def test_a_nan_in_a_gradient_is_found():
+    x, y = kc.array(np.array([1.0, 2.0]), requires_grad=True), kc.zeros(2, real=kc.float64)
+    tape = record((log_of, 2, [x, y]))
+    with pytest.raises(kc.NotANumber) as caught:
+        tape.backward(grads={y: np.array([1.0, np.nan])})
+    error = caught.value
+    assert error.message == "the adjoint of log_of, thread 1: a NaN is stored in x.grad[1]"
+    assert (error.kernel, error.thread, error.array, error.index) == ("log_of", 1, "x.grad", (1,))
+    assert linecache.getline(__file__, error.lineno).rstrip().endswith("# here")
+
+
+@kc.kernel
+def gather(x: kc.Array[float], at: kc.Array[int], y: kc.Array[float]):
+    i = kc.tid()
+    y[i] = x[at[i]] * x[at[i]]  # here
+
+
+@pytest.mark.parametrize("device", ["cpu", "python"])
+def test_an_index_that_went_wrong_after_recording_is_found_while_going_back(device):
+    x, y = kc.array(np.array([1.0, 2.0]), requires_grad=True), kc.zeros(2, real=kc.float64)
+    at = kc.array(np.array([0, 1], np.int32))
+    with kc.Tape() as tape:
+        kc.launch(gather, 2, [x, at, y], device=device)
+    at.numpy()[1] = 7  # behind our back
+    with pytest.raises(kc.OutOfBounds, match="index 7 is out of bounds for x, whose size is 2") as caught:
+        tape.backward(grads={y: np.ones(2)})
+    assert (caught.value.kernel, caught.value.thread) == ("gather", 1)
+    assert linecache.getline(__file__, caught.value.lineno).rstrip().endswith("# here")
+
+
+def test_replay_is_checked_too():
+    x, y = kc.array(np.array([1.0, 2.0])), kc.zeros(2, real=kc.float64)
+    at = kc.array(np.array([0, 1], np.int32))
+    tape = record((gather, 2, [x, at, y]))
+    at.numpy()[0] = -1
+    with pytest.raises(kc.OutOfBounds, match="gather, thread 0: index -1 is out of bounds for x"):
+        tape.replay()
+
+
+@kc.kernel
+def singular(x: kc.Array[float], y: kc.Array[kc.float3]):
+    i = kc.tid()
+    v = kc.float3(x[i])
+    y[i] = kc.normalize(v) * kc.sqrt(x[i]) + v * kc.length(v)
+
+
+def test_singular_points_are_no_errors():
+    x = kc.array(np.array([0.0, 1.0]), requires_grad=True)
+    y = kc.zeros(2, dtype=kc.float3, real=kc.float64)
+    tape = record((singular, 2, [x, y]))
+    tape.backward(grads={y: np.ones((2, 3))})
+    assert np.isfinite(x.grad.numpy()).all()
+
+
+# -- what is right is not reported
+@kc.kernel
+def harmless(x: kc.Array[float], v: kc.Array[kc.float3], count: kc.Array[int], out: kc.Array[float]):
+    i = kc.tid()
+    v[i // 3][i % 3] = x[i]
+    kc.atomic_max(count, 0, i)
+    count[1] += 1
+    slot = kc.atomic_add(count, 2, 1)
+    if x[i] != 0.0 and 1.0 / x[i] > 0.0:
+        out[slot] = kc.sqrt(x[i])
+    big = x[i] <= 0.0 or x[i] * kc.static(float("inf")) > 0.0
+    out[slot] += kc.where(x[i] > 0.0, kc.log(x[i] if x[i] > 0.0 else 1.0), -1.0) + (1.0 if big else 2.0)
+
+
+@pytest.mark.parametrize("device", ["cpu", "python"])
+def test_a_correct_kernel_runs_as_ever(device):
+    def run():
+        x = np.array([0.5, 0.0, 2.0, -1.0, 4.0, 3.0])
+        v, count = kc.zeros(2, dtype=kc.float3, real=kc.float64), kc.array(np.zeros(3, np.int32))
+        out = kc.zeros(6, real=kc.float64)
+        kc.launch(harmless, 6, [x, v, count, out], device=device)
+        return np.concatenate([v.numpy().ravel(), count.numpy(), out.numpy()])
+
+    checked = run()
+    kc.config.debug = False
+    try:
+        np.testing.assert_array_equal(run(), checked)
+    finally:
+        kc.config.debug = True
+
+
+def test_each_setting_has_its_own_machine_code():
+    def outside():
+        kc.launch(component_past_the_end, 4, [kc.ones(4)])
+
+    for _ in range(2):
+        with pytest.raises(kc.OutOfBounds):
+            outside()
+        kc.config.debug = False
+        try:
+            outside()
+        finally:
+            kc.config.debug = True
+
+
+def test_an_error_does_not_hide_what_was_stored_before():
+    y = kc.zeros(4, real=kc.float64)
+    with pytest.raises(kc.DivisionByZero):
+        kc.launch(divide, 4, [np.array([1.0, 2.0, 0.0, 4.0]), y])
+    np.testing.assert_array_equal(y.numpy(), [1.0, 0.5, 0.0, 0.0])
+    kc.launch(divide, 4, [np.array([1.0, 2.0, 4.0, 8.0]), y])
+    np.testing.assert_array_equal(y.numpy(), [1.0, 0.5, 0.25, 0.125])

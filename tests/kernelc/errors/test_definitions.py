@@ -3,6 +3,7 @@
 import os
 import pickle
 import textwrap
+import traceback
 
 import numpy as np
 import pytest
@@ -78,7 +79,15 @@ def test_source_that_cannot_be_read_is_said():
     exec("@kc.kernel\ndef k(x: kc.Array[float]):\n    x[0] = 1.0\n", scope)
     with pytest.raises(kc.NoSource, match=r"\[KC113\] the source of 'k' cannot be read \(<string>:1\)") as caught:
         kc.inspect(scope["k"])
-    assert "define the kernel in a file or a notebook cell" in caught.value.advice
+    assert shown(caught.value) == (
+        '  File "<string>", line 1\n'
+        "kernelc.errors.NoSource: [KC113] the source of 'k' cannot be read\n"
+        "help: define the kernel in a file or a notebook cell, so that its source can be read\n"
+    )
+    frames = traceback.extract_tb(caught.value.__traceback__)
+    assert [f.name for f in frames if f.filename != __file__] == ["call"]
+    assert caught.value.__cause__ is None
+    assert caught.value.__suppress_context__
 
 
 def test_a_lambda_is_no_kernel():

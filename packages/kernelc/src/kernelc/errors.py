@@ -87,8 +87,8 @@ class SourceError(KernelError, SyntaxError):
         if self.span is None:
             self.span = span
             end_line = span.end_line or span.line
-            self.filename, self.lineno, self.offset, self.text = span.file, span.line, span.column + 1, span.text
-            self.end_lineno = span.line
+            self.filename, self.lineno, self.offset = span.file, span.line, span.column + 1
+            self.text, self.end_lineno = span.text or None, span.line
             self.end_offset = span.end_column + 1 if end_line == span.line else len(span.text.rstrip()) + 1
 
     def __str__(self) -> str:
@@ -97,7 +97,7 @@ class SourceError(KernelError, SyntaxError):
         return f"{self.msg} ({self.span})"
 
 
-_HOME = str(Path(__file__).parent)
+_OURS = (str(Path(__file__).parent), str(Path(linecache.__file__).parent) + "/functools.py")
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 
@@ -105,7 +105,7 @@ def shorn(error: KernelError) -> KernelError:
     """The error without our own frames: a user's traceback leads to the user's lines."""
     frames, kept = error.__traceback__, []
     while frames is not None:
-        if not frames.tb_frame.f_code.co_filename.startswith(_HOME):
+        if not frames.tb_frame.f_code.co_filename.startswith(_OURS):
             kept.append(frames)
         frames = frames.tb_next
     chain: TracebackType | None = None

@@ -100,7 +100,7 @@ class _Emitter:
         self.names: dict[ir.Value, str] = {}
         self.sites: list[Site] = []
         self.depth = 1
-        self.line: tuple[str, int] | None = None
+        self.line: str | None = None
 
     # -- the whole
     def run(self) -> Code:
@@ -160,10 +160,12 @@ class _Emitter:
         self.lines.append("    " * self.depth + text)
 
     def place(self, span: Span | None) -> None:
-        if span is not None and (span.file, span.line) != self.line:
-            self.line = (span.file, span.line)
-            escaped = span.file.replace("\\", "\\\\").replace('"', '\\"')
-            self.lines.append(f'#line {span.line} "{escaped}"')
+        """What follows stands for a line of Python. `self.line` is the file that was named last."""
+        if span is None:
+            return
+        escaped = span.file.replace("\\", "\\\\").replace('"', '\\"')
+        self.lines.append(f"#line {span.line}" if span.file == self.line else f'#line {span.line} "{escaped}"')
+        self.line = span.file
 
     def name(self, value: ir.Value) -> str:
         if isinstance(value, ir.Const):
@@ -191,7 +193,12 @@ class _Emitter:
     def block(self, block: ir.Block) -> None:
         for stmt in block.body:
             self.place(stmt.span)
+            start = len(self.lines)
             getattr(self, f"emit_{type(stmt).__name__}")(stmt)
+            if not stmt.blocks():
+                # On one line: the compiler counts from #line on, and its messages must be about the Python line.
+                made = self.lines[start:]
+                self.lines[start:] = ["    " * self.depth + " ".join(text.strip() for text in made)] if made else []
 
     def emit_Op(self, s: ir.Op) -> None:
         args = [self.name(a) for a in s.args]

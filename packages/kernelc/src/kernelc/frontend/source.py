@@ -74,8 +74,8 @@ class Source:
         first = self.function.__code__.co_firstlineno
         try:
             return inspect.getsourcelines(self.function)
-        except (OSError, TypeError) as error:
-            raise NoSource(f"the source of {self.name!r} cannot be read", Span(self.file, first)) from error
+        except (OSError, TypeError):
+            raise NoSource(f"the source of {self.name!r} cannot be read", Span(self.file, first)) from None
 
     @cached_property
     def definition(self) -> ast.FunctionDef:
@@ -85,8 +85,8 @@ class Source:
         indented = lines[0][:1].isspace()
         try:
             tree: Any = ast.parse("if True:\n" + "".join(lines) if indented else "".join(lines))
-        except SyntaxError as error:
-            raise NoSource(f"the source of {self.name!r} is not a plain `def`", Span(self.file, first)) from error
+        except SyntaxError:
+            raise NoSource(f"the source of {self.name!r} is not a plain `def`", Span(self.file, first)) from None
         ast.increment_lineno(tree, first - 1 - indented)
         node = tree.body[0].body[0] if indented else tree.body[0]
         if isinstance(node, ast.AsyncFunctionDef):

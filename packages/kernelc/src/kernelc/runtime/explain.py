@@ -23,13 +23,24 @@ def inspect(kernel: Kernel, what: str = "ir", *, real: t.Scalar = t.FLOAT32) -> 
     if what == "cpp":
         dense = frozenset(i for i, k in enumerate(kernel.params.values()) if isinstance(k, t.ArrayType))
         parts = [variant.code(which, seeds, dense).text for which in ("forward", "adjoint")]
-        return HEADER + "\n".join(parts)
+        return HEADER + _readable("\n".join(parts))
     if what == "cuda":
         from ..errors import NoCuda
 
         raise NoCuda("CUDA emission is not part of this version", advice='use kc.inspect(kernel, "cpp")')
     choices = '"ir", "adjoint", "tangent", "cpp", "cuda"'
     raise WrongChoice(f"kc.inspect cannot show {what!r}", advice=f"choose one of {choices}")
+
+
+def _readable(text: str) -> str:
+    """C++ without the line numbers that repeat the one before."""
+    kept, last = [], ""
+    for line in text.splitlines():
+        number = line.split()[1] if line.startswith("#line") else ""
+        if not number or number != last:
+            kept.append(line)
+        last = number or last
+    return "\n".join(kept) + "\n"
 
 
 def _kernel(kernel: Kernel) -> Kernel:
