@@ -35,7 +35,7 @@ def address_of(data: Data) -> int:
     """Where an array begins. NumPy's own `ctypes.data` takes four times as long."""
     if data.flags.writeable:
         try:
-            return addressof(c_char.from_buffer(data))
+            return addressof(c_char.from_buffer(data))  # type: ignore[arg-type]
         except (BufferError, TypeError, ValueError):  # not contiguous, or empty
             pass
     return int(data.ctypes.data)

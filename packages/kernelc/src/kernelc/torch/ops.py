@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from functools import wraps
 from typing import Any
 
+import numpy as np
 import torch
 
 from .. import types as t
@@ -46,7 +47,11 @@ def op(kernel: Kernel, dim: Any, outputs: Sequence[Any] | Callable[..., Any]) ->
 
 
 def _shape_and_dtype(spec: Any) -> tuple[Any, Any]:
-    if isinstance(spec, (tuple, list)) and len(spec) == 2 and not hasattr(spec[1], "__index__"):
+    if (
+        isinstance(spec, (tuple, list))
+        and len(spec) == 2
+        and isinstance(spec[1], (type, t.Type, torch.dtype, np.dtype))
+    ):
         shape, dtype = spec
         return shape, ELEMENTS.get(dtype, dtype) if isinstance(dtype, torch.dtype) else dtype
     return spec, None
