@@ -180,14 +180,14 @@ def read_empty_integers(x: kc.Array[int, 2]):
 
 
 # -- races
-@found(kc.StoreRace, "y[0] is touched by thread 0, too, and one of them stores to it", thread=1, array="y", index=(0,),
+@found(kc.StoreRace, "y[0] is touched by thread 0, too, and one of them changes it", thread=1, array="y", index=(0,),
        args=[reals(), zeros()])  # fmt: skip
 @kc.kernel
 def all_store(x: kc.Array[float], y: kc.Array[float]):
     y[0] = x[kc.tid()]  # here
 
 
-@found(kc.StoreRace, "x[0] is touched by thread 0, too, and one of them stores to it", thread=1, array="x", index=(0,),
+@found(kc.StoreRace, "x[0] is touched by thread 0, too, and one of them changes it", thread=1, array="x", index=(0,),
        args=[reals()])  # fmt: skip
 @kc.kernel
 def read_what_another_stored(x: kc.Array[float]):
@@ -195,7 +195,7 @@ def read_what_another_stored(x: kc.Array[float]):
     x[i] = x[max(i - 1, 0)]  # here
 
 
-@found(kc.StoreRace, "x[1] is touched by thread 0, too, and one of them stores to it", thread=1, array="x", index=(1,),
+@found(kc.StoreRace, "x[1] is touched by thread 0, too, and one of them changes it", thread=1, array="x", index=(1,),
        args=[reals()])  # fmt: skip
 @kc.kernel
 def store_what_another_read(x: kc.Array[float]):
@@ -203,7 +203,7 @@ def store_what_another_read(x: kc.Array[float]):
     x[i] = x[(i + 1) % 4]  # here
 
 
-@found(kc.StoreRace, "x[0, 1] is touched by other threads, too, and one of them stores to it", thread=3, array="x",
+@found(kc.StoreRace, "x[0, 1] is touched by other threads, too, and one of them changes it", thread=3, array="x",
        index=(0, 1), args=[zeros((2, 2))])  # fmt: skip
 @kc.kernel
 def store_where_others_added(x: kc.Array[float, 2]):
@@ -211,6 +211,36 @@ def store_where_others_added(x: kc.Array[float, 2]):
     x[0, 1] += 1.0
     if i == 3:
         x[0, 1] = 0.0  # here
+
+
+@found(
+    kc.StoreRace,
+    "x[0] is touched by other threads, too, and one of them changes it",
+    thread=1,
+    array="x",
+    index=(0,),
+    args=[reals()],
+)
+@kc.kernel
+def read_what_others_add_to(x: kc.Array[float]):
+    i = kc.tid()
+    x[0] += 1.0
+    if i == 1 and x[0] > 1.0:  # here
+        x[1] += 1.0
+
+
+@found(
+    kc.StoreRace,
+    "x[1, 0, 1] is touched by other threads, too, and one of them changes it",
+    thread=2,
+    array="x",
+    index=(1, 0, 1),
+    args=[zeros((2, 2, 2))],
+)
+@kc.kernel
+def race_in_three_dimensions(x: kc.Array[float, 3]):
+    i = kc.tid()
+    x[(i + 1) // 2 % 2, 0, 1] = 1.0  # here
 
 
 # -- asserts and steps, which are always checked

@@ -348,7 +348,7 @@ class Uninitialised(RunError):
 
 
 class StoreRace(RunError):
-    """Two threads touch one element, and at least one of them by a plain store. Found in debug mode only."""
+    """Two threads touch one number, and one of them changes it, not both by atomics. Found in debug mode only."""
 
     code = "KC306"
     hint = "use kc.atomic_add, or let each thread write elements of its own"

@@ -291,8 +291,7 @@ class _Emitter:
         linear = f"(int64_t){self.name(stmt.index[0])}"
         for axis in range(1, array.type.ndim):
             linear = f"({linear} * a{p}_n{axis} + (int64_t){self.name(stmt.index[axis])})"
-        place = self.index_words(stmt)[0] if array.type.ndim <= 2 else linear
-        about = _about(array) if array.type.ndim <= 2 else {**_about(array), "ndim": 1}
+        words, short = self.index_words(stmt), array.type.ndim <= 2
         mine, foes = {ir.Store: (0, (0, 1, 2)), ir.Load: (1, (0, 2)), ir.Atomic: (2, (0, 1))}[type(stmt)]
         size = " * ".join(f"a{p}_n{axis}" for axis in range(array.type.ndim))
         self.put(f"if (a{p}_shadow && (uint64_t)({linear}) < (uint64_t)({size})) {{")
@@ -303,7 +302,9 @@ class _Emitter:
             self.put(f"int64_t* const {who} = a{p}_shadow + 3 * ({linear} * {count} + {comp});")
             for foe in foes:
                 other = f"({who}[{foe}] > 0 ? {who}[{foe}] - 1 : -1)"
-                self.fail(f"{who}[{foe}] && {who}[{foe}] != thread + 1", 6, stmt, other, place, **about)
+                # Where the index takes both words there is no room for the other thread.
+                said = (other, words[0]) if short else words
+                self.fail(f"{who}[{foe}] && {who}[{foe}] != thread + 1", 6, stmt, *said, **_about(array))
             self.put(f"{who}[{mine}] = {who}[{mine}] == 0 || {who}[{mine}] == thread + 1 ? thread + 1 : -1;")
         self.depth -= 1
         self.put("}")

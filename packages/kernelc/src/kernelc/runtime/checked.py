@@ -12,6 +12,10 @@ from .creation import UNINITIALISED
 from .interpreter import Thread
 
 _SEVERAL = -1
+_FOES: dict[type, tuple[type, ...]] = {
+    ir.Store: (ir.Store, ir.Load, ir.Atomic), ir.Load: (ir.Store, ir.Atomic), ir.Atomic: (ir.Store, ir.Load),
+}  # fmt: skip
+"""What another thread must not have done to the same number."""
 
 
 class CheckedThread(Thread):
@@ -64,24 +68,19 @@ class CheckedThread(Thread):
             self.fail(5, reports.unwritten_text(array, index), s, array, index)
 
     def touch(self, s: ir.Load | ir.Store | ir.Atomic, comp: int) -> None:
-        """Remember who stored to a number, and who else touched it."""
-        shadow = self.memory.shadow
+        """Remember who stored to a number, who read it, and who changed it by atomics (codegen/cpp.py: race)."""
         self.bounds(s.array, s.index, s)
-        if shadow is None or s.array.role != "value":
+        if self.memory.shadow is None or s.array.role != "value":
             return
-        key = (s.array.position, *self.at(s), comp)
-        stored, touched = shadow.get(key, (None, None))
-        if stored is not None and stored != self.thread:
-            self.race(s, stored)
-        if not isinstance(s, ir.Store):
-            shadow[key] = (stored, self.thread if touched in (None, self.thread) else _SEVERAL)
-            return
-        if touched is not None and touched != self.thread:
-            self.race(s, touched)
-        shadow[key] = (self.thread, touched)
+        who = self.memory.shadow.setdefault((s.array.position, *self.at(s), comp), {})
+        for foe in _FOES[type(s)]:
+            if who.get(foe, self.thread) != self.thread:
+                self.race(s, who[foe])
+        who[type(s)] = self.thread if who.get(type(s), self.thread) == self.thread else _SEVERAL
 
     def race(self, s: ir.Load | ir.Store | ir.Atomic, other: int) -> None:
         array, index = reports.label(s.array), self.at(s)
+        other = other if len(index) <= 2 else _SEVERAL  # as compiled kernels, which have no room for both
         self.fail(6, reports.race_text(array, index, other), s, array, index)
 
     def at(self, s: ir.Load | ir.Store | ir.Atomic) -> tuple[Any, ...]:

@@ -24,8 +24,8 @@ class Memory:
     dim: tuple[int, ...]
     record: dict[tuple[int, int], int] = field(default_factory=dict)
     printed: list[str] = field(default_factory=list)
-    shadow: dict[Any, tuple[int | None, int | None]] | None = None
-    """Debug mode: who stored to a number, and who else touched it. None in a reverse sweep."""
+    shadow: dict[Any, dict[type, int]] | None = None
+    """Debug mode: which thread did what to a number. None in a reverse sweep."""
 
 
 def interpret(kernel: ir.Kernel, memory: Memory, kind: type[Thread] | None = None) -> None:

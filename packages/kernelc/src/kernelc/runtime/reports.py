@@ -32,26 +32,29 @@ def error_of(code: Code, failure: Any, name: str) -> RunError:
     if failure.site < 0:
         text = f"the loop tape needs more than {failure.b} bytes"
         return failed(failure.code, text, code.span, name, failure.thread)
-    site, (a, b) = code.sites[failure.site], (failure.a, failure.b)
-    index = (a,) if failure.code == 2 else _index(site, b, 0) if failure.code == 6 else _index(site, a, b)
-    error = failed(failure.code, _text(failure.code, site, index, a, b), site.span, name, failure.thread)
+    site, a, b, number = code.sites[failure.site], failure.a, failure.b, failure.b
+    if failure.code == 6:
+        # The other thread and the index; from three dimensions on only the index.
+        a, b, number = (b, 0, a) if site.ndim <= 2 else (a, b, -1)
+    index = (a,) if failure.code == 2 else _index(site, a, b)
+    error = failed(failure.code, _text(failure.code, site, index, number), site.span, name, failure.thread)
     if site.array:
         error.array, error.index = site.array, index
     return error
 
 
-def _text(code: int, site: Site, index: tuple[int, ...], a: int, b: int) -> str:
+def _text(code: int, site: Site, index: tuple[int, ...], number: int) -> str:
     if code == 1:
         return assert_text(site.message)
     if code == 2:
-        return bounds_text(site.array, site.ndim, site.axis, a, b)
+        return bounds_text(site.array, site.ndim, site.axis, index[0], number)
     if code == 3:
         return stored_text(site.array, index) if site.array else nan_text(site.message)
     if code == 4:
         return zero_text(site.message)
     if code == 5:
         return unwritten_text(site.array, index)
-    return race_text(site.array, index, a) if code == 6 else site.message
+    return race_text(site.array, index, number) if code == 6 else site.message
 
 
 def failed(code: int, text: str, span: Any, name: str, thread: int) -> RunError:
@@ -62,7 +65,7 @@ def failed(code: int, text: str, span: Any, name: str, thread: int) -> RunError:
 
 
 def _index(site: Site, a: int, b: int) -> tuple[int, ...]:
-    """The index that two words hold (codegen/cpp.py packs it). Races in three dimensions and more have one number."""
+    """The index that two words hold (codegen/cpp.py packs it)."""
     if site.ndim == 1:
         return (a,)
     low = 0xFFFFFFFF
@@ -96,7 +99,7 @@ def unwritten_text(array: str, index: Sequence[int]) -> str:
 
 def race_text(array: str, index: Sequence[int], other: int) -> str:
     who = f"thread {other}" if other >= 0 else "other threads"
-    return f"{array}[{', '.join(map(str, index))}] is touched by {who}, too, and one of them stores to it"
+    return f"{array}[{', '.join(map(str, index))}] is touched by {who}, too, and one of them changes it"
 
 
 def _spoken(op: str) -> str:
