@@ -356,6 +356,33 @@ def _squared(x):
     return y
 
 
+# -- checkpoints inside
+@kc.kernel
+def decay(w: kc.Array[float], s: kc.Array[float]):
+    i = kc.tid()
+    s[i] = s[i] * s[i] * 0.3 + w[i] * s[i]
+
+
+def test_kc_checkpoint_inside_a_function():
+    def on_a_state(x, w):
+        s = kc.zeros(x.shape, real=x.real)
+        s.assign(x)
+        kc.checkpoint(lambda k: kc.launch(decay, x.shape[0], [w], [s]), [s], 7)
+        return s
+
+    def on_the_input(x, w):
+        kc.checkpoint(lambda k: kc.launch(decay, x.shape[0], [w], [x]), [x], 7)
+        return x
+
+    for rollout in (on_a_state, on_the_input):
+        f, x, w = kc.torch.function(rollout), leaf(3), leaf(3, seed=1)
+        before, y = x.detach().clone(), f(x, w)
+        value = y.detach().clone()
+        y.sum().backward(retain_graph=True)
+        assert torch.equal(y, value) and torch.equal(x, before)
+        assert gradcheck(f, (x, w))
+
+
 # -- the other way round: torch on a tape
 def test_a_torch_module_on_a_tape():
     torch.manual_seed(0)

@@ -136,8 +136,10 @@ class _Call:
                 self._take(self.fn(*values[:cut], **named))
                 tape._touch(self.outputs)
             tape.seal(self.born)
+        # The backward function of an operation may need the memory: kc.checkpoint runs steps again in it.
+        needed = tape is not None and any(entry.backward is not None for entry in tape.entries)
         given: set[Storage] = set()
-        return [self._give(a, given) for a in self.outputs]
+        return [self._give(a, given, needed) for a in self.outputs]
 
     def _take(self, result: Any) -> None:
         self.single = isinstance(result, Array)
@@ -146,14 +148,14 @@ class _Call:
             kinds = [type(r).__name__ for r in (result if isinstance(result, (tuple, list)) else [result])]
             raise WrongDtype(f"{_name(self.fn)} must return an array or a tuple of arrays, not ({', '.join(kinds)})")
 
-    def _give(self, a: Array, given: set[Storage]) -> torch.Tensor:
+    def _give(self, a: Array, given: set[Storage], needed: bool) -> torch.Tensor:
         """The memory of an output as a tensor; a copy where somebody else looks at the same memory."""
         storage, data = a._storage, a._data
         if data.dtype.fields is not None:
             raise WrongDtype(f"{_name(self.fn)} returns an array of {a.element!r}, which torch cannot hold",
                              advice="return its fields as arrays of numbers")  # fmt: skip
         mine = storage.ours and storage.number >= self.born and not storage.borrowed and storage not in given
-        if not mine or min(data.strides, default=0) < 0:
+        if not mine or needed or min(data.strides, default=0) < 0:
             return torch.from_numpy(data.copy())
         given.add(storage)
         tensor = torch.from_numpy(data)
