@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 from .. import types as t
 from ..codegen import HEADER, is_parallel, lanes_refused
+from ..config import config
 from ..errors import Span, WrongChoice, WrongUse, public
 from ..ir import Const, kernel_text
 from .compile import Variant
@@ -131,7 +132,8 @@ def explain(kernel: Kernel, *, real: t.Scalar = t.FLOAT32) -> Explanation:
     found = Explanation(kernel.name)
     found.reads, found.writes = [names[i] for i in variant.read], [names[i] for i in variant.written]
     found.parallel, found.parallel_adjoint = is_parallel(variant.kernel), is_parallel(adjoint.kernel)
-    found.lanes, found.lanes_adjoint = lanes_refused(variant.kernel), lanes_refused(adjoint.kernel)
+    off = "lanes are switched off" if not (config.lanes if kernel.options.lanes is None else kernel.options.lanes) else ""
+    found.lanes, found.lanes_adjoint = (lanes_refused(k) or off for k in (variant.kernel, adjoint.kernel))
     for tape, values in adjoint.tapes.items():
         for v in values:
             if not isinstance(v, Const):
