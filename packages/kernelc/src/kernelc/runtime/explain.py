@@ -132,7 +132,8 @@ def explain(kernel: Kernel, *, real: t.Scalar = t.FLOAT32) -> Explanation:
     found = Explanation(kernel.name)
     found.reads, found.writes = [names[i] for i in variant.read], [names[i] for i in variant.written]
     found.parallel, found.parallel_adjoint = is_parallel(variant.kernel), is_parallel(adjoint.kernel)
-    off = "lanes are switched off" if not (config.lanes if kernel.options.lanes is None else kernel.options.lanes) else ""
+    wanted = config.lanes if kernel.options.lanes is None else kernel.options.lanes
+    off = "" if wanted else "lanes are switched off"
     found.lanes, found.lanes_adjoint = (lanes_refused(k) or off for k in (variant.kernel, adjoint.kernel))
     for tape, values in adjoint.tapes.items():
         for v in values:
