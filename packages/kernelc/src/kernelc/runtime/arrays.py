@@ -367,7 +367,6 @@ class Array:
         """From here on the memory is shared with somebody who must not see our writes."""
         self._storage.borrowed = True
         for a in self._all():
-            a._data = a._data.view()
             a._data.flags.writeable = False
             a._sign()
 

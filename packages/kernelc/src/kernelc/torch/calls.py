@@ -7,7 +7,6 @@ from collections.abc import Callable, Sequence
 from functools import wraps
 from itertools import count
 from typing import Any, NamedTuple
-from weakref import WeakValueDictionary
 
 import numpy as np
 import torch
@@ -99,11 +98,11 @@ class _Operation(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, *grads: Any) -> Any:
         (ticket,) = ctx.saved_tensors
-        found = _tickets.get(int(ticket))
-        if found is None:
+        saved = _tickets.get(int(ticket))
+        if saved is None:
             raise TapeError("what a kernel operation kept for its reverse sweep is gone",
                             advice="hooks on saved tensors may move tensors, but not copy them here")  # fmt: skip
-        results = found.saved.backward(grads)
+        results = saved.backward(grads)
         if torch.is_grad_enabled():
             results = once(ctx, results, grads)
         return (None, None, *results)
@@ -315,25 +314,28 @@ def _gradient(i: _Input) -> torch.Tensor | None:
     return found if i.tensor.ndim else found.reshape(())
 
 
+_tickets: dict[int, _Saved] = {}
+_numbers = count(1)
+
+
 class _Ticket(np.ndarray[Any, Any]):
     """A number that stands for what a call keeps, as memory of a tensor.
 
-    torch frees saved tensors after the reverse sweep, unless the graph is retained: the ticket's memory, and with it
-    what it stands for, goes with them.
+    torch frees saved tensors after the reverse sweep, unless the graph is retained. The ticket goes with its memory,
+    and what it stands for with the ticket. Copies of the tensor that share its memory are as good.
     """
 
-    saved: _Saved
+    number = 0
 
-
-_tickets: WeakValueDictionary[int, _Ticket] = WeakValueDictionary()
-_ticket_numbers = count(1)
+    def __del__(self) -> None:
+        _tickets.pop(self.number, None)
 
 
 def _ticket(saved: _Saved) -> torch.Tensor:
-    number = next(_ticket_numbers)
+    number = next(_numbers)
     made = np.array(number).view(_Ticket)
-    made.saved = saved
-    _tickets[number] = made
+    made.number = number
+    _tickets[number] = saved
     return torch.from_numpy(made)
 
 
