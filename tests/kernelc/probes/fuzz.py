@@ -8,8 +8,9 @@ import linecache
 import math
 import random
 
-import kernelc as kc
 import numpy as np
+
+import kernelc as kc
 
 N, SCRATCH = 4, 5
 COUNT = "kc.atomic_add"
@@ -216,9 +217,21 @@ class Generator:
         return f"x[{self.index()} % {N}]"
 
     def atom(self):
-        return self.pick(*self.reals, *self.reals, self.t(), self.t(), self.x(), self.x(), f"{self.r.uniform(-1.5, 1.5):.3f}",
-                         f"v[{self.index()} % 3]", "v.y", f"w[{self.index()} % 3]",
-                         self.entry(), "s.e", "s.p.x")  # fmt: skip
+        return self.pick(
+            *self.reals,
+            *self.reals,
+            self.t(),
+            self.t(),
+            self.x(),
+            self.x(),
+            f"{self.r.uniform(-1.5, 1.5):.3f}",
+            f"v[{self.index()} % 3]",
+            "v.y",
+            f"w[{self.index()} % 3]",
+            self.entry(),
+            "s.e",
+            "s.p.x",
+        )
 
     def real(self, depth=2):
         if depth == 0 or self.r.random() < 0.2:
@@ -254,7 +267,11 @@ class Generator:
 
     def bounded(self):
         e = self.real()
-        return f"kc.tanh({e})" if self.r.random() < 0.6 else f"0.5 * kc.sin({e}) + 0.3 * {self.atom()} * kc.tanh({self.atom()})"
+        return (
+            f"kc.tanh({e})"
+            if self.r.random() < 0.6
+            else f"0.5 * kc.sin({e}) + 0.3 * {self.atom()} * kc.tanh({self.atom()})"
+        )
 
     def put(self, depth, text):
         self.lines.append("    " * depth + text)
@@ -279,23 +296,38 @@ class Generator:
         elif k == 11:
             self.put(depth, f"w[{self.index()} % 3] {self.pick('=', '*=', '+=')} {self.bounded()}")
         elif k == 12:
-            self.put(depth, self.pick("n = (n * 3 + 1) % 11", "m += 1", "n, m = m, n", f"m = int(2.0 * kc.tanh({self.atom()}) + 3.0)"))
+            self.put(
+                depth,
+                self.pick(
+                    "n = (n * 3 + 1) % 11", "m += 1", "n, m = m, n", f"m = int(2.0 * kc.tanh({self.atom()}) + 3.0)"
+                ),
+            )
         elif k == 13:
-            self.put(depth, self.pick(f"v = v * ({self.bounded()})", f"v = kc.float3({self.bounded()}, a, b)", "v = v + kc.float3(a, b, a * b) * 0.1"))
+            self.put(
+                depth,
+                self.pick(
+                    f"v = v * ({self.bounded()})",
+                    f"v = kc.float3({self.bounded()}, a, b)",
+                    "v = v + kc.float3(a, b, a * b) * 0.1",
+                ),
+            )
         elif k == 14 and self.one:
             self.put(depth, f"{self.x()} {self.pick('=', '*=', '+=')} {self.bounded()}")
         elif k == 15 and self.r.random() < 0.7:
-            self.put(depth, self.pick(
-                f"{self.entry()} {self.pick('=', '*=', '+=')} {self.bounded()}",
-                f"s.e {self.pick('=', '*=', '+=')} {self.bounded()}",
-                f"s.p[{self.index()} % 3] = {self.bounded()}",
-                f"s.p = s.p * 0.5 + v * {self.atom()}",
-                f"s.k = s.k + 1; n = s.k % 7",
-                f"a, b = kc.grad(potential)({self.atom()}, {self.atom()})",
-                f"m = {self.count}",
-                f"t[q + {self.count} % {SCRATCH}] = {self.bounded()}",
-                f"r = s; r.e *= 2.0; s.e = kc.tanh(s.e + r.e)",
-            ))  # fmt: skip
+            self.put(
+                depth,
+                self.pick(
+                    f"{self.entry()} {self.pick('=', '*=', '+=')} {self.bounded()}",
+                    f"s.e {self.pick('=', '*=', '+=')} {self.bounded()}",
+                    f"s.p[{self.index()} % 3] = {self.bounded()}",
+                    f"s.p = s.p * 0.5 + v * {self.atom()}",
+                    "s.k = s.k + 1; n = s.k % 7",
+                    f"a, b = kc.grad(potential)({self.atom()}, {self.atom()})",
+                    f"m = {self.count}",
+                    f"t[q + {self.count} % {SCRATCH}] = {self.bounded()}",
+                    "r = s; r.e *= 2.0; s.e = kc.tanh(s.e + r.e)",
+                ),
+            )
         elif k == 15:
             self.put(depth, f"kc.atomic_{self.pick('add', 'sub')}(out, 0, {self.bounded()})")
         elif k < 18 and budget > 0:
@@ -352,7 +384,9 @@ class Generator:
         for _ in range(self.r.randrange(3, 8)):
             if self.statement(1, 3, False):
                 break
-        self.put(1, "kc.atomic_add(out, 0, a * b + kc.dot(v, v) + w[0] * w[1] + g[0, 1] * g[1, 0] + s.e * kc.dot(s.p, v))")
+        self.put(
+            1, "kc.atomic_add(out, 0, a * b + kc.dot(v, v) + w[0] * w[1] + g[0, 1] * g[1, 0] + s.e * kc.dot(s.p, v))"
+        )
         return self.lines
 
 
@@ -437,7 +471,11 @@ class Program:
         plain.func = lambda f: f
         plain.Array = {float: None, int: None}
         count = [0]
-        text = self.text.replace("import kernelc as kc", "").replace(TYPES, "").replace("r = s;", "r = State(s.p, s.e, s.k);")
+        text = (
+            self.text.replace("import kernelc as kc", "")
+            .replace(TYPES, "")
+            .replace("r = s;", "r = State(s.p, s.e, s.k);")
+        )
         scope = {"kc": plain, "State": copied_state, "ruled": ruled}
         exec(text.replace("kc.atomic_add(c, 0, ", "kc.atomic_count(c, "), scope)
         for k in range(self.count):

@@ -9,12 +9,13 @@ import os
 import re
 from contextlib import contextmanager
 
-import kernelc as kc
 import numpy as np
 import pytest
 
+import kernelc as kc
+
 REALS = (np.float64, np.float32)
-# Buffers carry gradients by themselves. Marking them as well must change nothing: PROBES_MARK=1 runs the suite that way.
+# Buffers carry gradients by themselves. Marking them as well must change nothing: PROBES_MARK=1 runs it that way.
 MARK_BUFFERS = os.environ.get("PROBES_MARK") == "1"
 DEVICES = ("cpu", "python")
 

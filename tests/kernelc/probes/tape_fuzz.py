@@ -7,8 +7,9 @@ and the derivatives of these by the leaves as they were when the program began.
 
 import random
 
-import kernelc as kc
 import numpy as np
+
+import kernelc as kc
 
 N, ARRAYS, LEAVES = 4, 5, 2
 
@@ -87,7 +88,16 @@ class Pair:
         self.v[...], self.d[...] = v, d
 
 
-VIEWS = [slice(None), slice(None), slice(None, None, -1), slice(0, 2), slice(2, 4), slice(None, None, 2), slice(1, None, 2), slice(1, 3)]
+VIEWS = [
+    slice(None),
+    slice(None),
+    slice(None, None, -1),
+    slice(0, 2),
+    slice(2, 4),
+    slice(None, None, 2),
+    slice(1, None, 2),
+    slice(1, 3),
+]
 
 
 class Tapes:
@@ -106,8 +116,26 @@ class Tapes:
         return [(a, self.r.choice(keys)) for a in self.r.sample(range(ARRAYS), count)], length
 
     def step(self):
-        kind = self.r.choice(["multiply", "sine", "in_place", "accumulate", "total", "lowest", "scale", "permute", "turn",
-                              "partial", "zero", "assign", "fill", "record", "checkpoint", "reset"])  # fmt: skip
+        kind = self.r.choice(
+            [
+                "multiply",
+                "sine",
+                "in_place",
+                "accumulate",
+                "total",
+                "lowest",
+                "scale",
+                "permute",
+                "turn",
+                "partial",
+                "zero",
+                "assign",
+                "fill",
+                "record",
+                "checkpoint",
+                "reset",
+            ]
+        )
         count = {"multiply": 3, "total": 1, "lowest": 1, "turn": 0, "zero": 1, "fill": 1, "reset": 0}.get(kind, 2)
         views, length = self.views(count)
         if kind in ("permute", "checkpoint"):

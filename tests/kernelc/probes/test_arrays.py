@@ -1,9 +1,10 @@
 """Probes: arrays. Sharing, strides, one to four dimensions, nothing at all, precision at creation, views."""
 
-import kernelc as kc
 import numpy as np
 import pytest
-from probes.harness import DEVICES, OUT, REALS, Arrays, array64, check, check_kernel, leaf, near, on, tmp, zeros64
+from probes.harness import DEVICES, OUT, REALS, Arrays, array64, check_kernel, leaf, near, on, zeros64
+
+import kernelc as kc
 
 
 @kc.kernel
@@ -114,9 +115,14 @@ def test_weak_lists_take_the_precision_of_the_launch():
 @pytest.mark.parametrize("order", ["C", "F", "transposed", "sliced", "negative", "broadcast"])
 def test_strided_inputs(order):
     base = np.random.default_rng(0).normal(size=(4, 5))
-    made = {"C": base, "F": np.asfortranarray(base), "transposed": np.ascontiguousarray(base.T).T,
-            "sliced": np.repeat(np.repeat(base, 2, 0), 3, 1)[::2, ::3], "negative": base[::-1, ::-1][::-1, ::-1],
-            "broadcast": np.broadcast_to(base[:1], (4, 5))}[order]  # fmt: skip
+    made = {
+        "C": base,
+        "F": np.asfortranarray(base),
+        "transposed": np.ascontiguousarray(base.T).T,
+        "sliced": np.repeat(np.repeat(base, 2, 0), 3, 1)[::2, ::3],
+        "negative": base[::-1, ::-1][::-1, ::-1],
+        "broadcast": np.broadcast_to(base[:1], (4, 5)),
+    }[order]
     weights = np.random.default_rng(1).normal(size=(4, 5))
     rows = 10.0 * np.arange(4)[:, None] + np.arange(5)
     for device in DEVICES:
@@ -185,8 +191,12 @@ def test_vectors_in_strided_arrays():
 
 def test_three_and_four_dimensions():
     shape = (2, 3, 4)
-    weights = sum(w * np.arange(n).reshape(s) for w, n, s in ((100, 2, (2, 1, 1)), (10, 3, (1, 3, 1)), (1, 4, (1, 1, 4))))
-    check_kernel(cube, shape, [leaf(np.random.default_rng(0).normal(size=shape)), OUT], lambda a: (a**2 * weights).sum())
+    weights = sum(
+        w * np.arange(n).reshape(s) for w, n, s in ((100, 2, (2, 1, 1)), (10, 3, (1, 3, 1)), (1, 4, (1, 1, 4)))
+    )
+    check_kernel(
+        cube, shape, [leaf(np.random.default_rng(0).normal(size=shape)), OUT], lambda a: (a**2 * weights).sum()
+    )
     a = np.random.default_rng(1).normal(size=(2, 3, 2, 4))
     index = np.indices(a.shape)
     w = 1000 * index[0] + 100 * index[1] + 10 * index[2] + index[3]

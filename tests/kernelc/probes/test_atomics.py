@@ -1,9 +1,24 @@
 """Probes: atomics. Sums and differences, winners of minimum and maximum, integer results as indices."""
 
-import kernelc as kc
 import numpy as np
 import pytest
-from probes.harness import DEVICES, OUT, Arrays, array64, check, check_kernel, const, leaf, near, on, refused, tmp, zeros64
+from probes.harness import (
+    DEVICES,
+    OUT,
+    Arrays,
+    array64,
+    check,
+    check_kernel,
+    const,
+    leaf,
+    near,
+    on,
+    refused,
+    tmp,
+    zeros64,
+)
+
+import kernelc as kc
 
 
 @kc.kernel

@@ -1,9 +1,9 @@
 """Probes: debug mode finds what is silent otherwise, with kernel, thread, array, index and line."""
 
-import kernelc as kc
-import numpy as np
 import pytest
 from probes.harness import DEVICES, array64, names_line, near, setting, zeros64
+
+import kernelc as kc
 
 
 def fails(kernel, dim, args, *, device="cpu", text=()):

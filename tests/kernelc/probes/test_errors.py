@@ -1,9 +1,12 @@
 """Probes: refusals. Each names file and line where it points at source, and is a kc.KernelError always."""
 
-import kernelc as kc
+# ruff: noqa: F821, F842  (what is wrong is the subject)
+
 import numpy as np
 import pytest
 from probes.harness import DEVICES, array64, names_line, refused, zeros64
+
+import kernelc as kc
 
 
 # -- the program is refused
@@ -185,7 +188,7 @@ def raising(x: kc.Array[float]):
 
 @unsupported
 def imports(x: kc.Array[float]):
-    import math  # here
+    import math  # noqa: F401  # here
 
 
 @unsupported
@@ -502,7 +505,12 @@ def test_prints_come_in_thread_order_and_once(device, capsys):
         kc.launch(talk, 3, [x, np.array([[1.0, 2.0, 3.0]]), 7], [out], device=device)
     tape.backward(grads={out: [1, 1, 1]})
     lines = capsys.readouterr().out.splitlines()
-    assert lines == ["thread 0 has 0.5 7 False", "thread 1 has 1.5 7 True", "(1.0, 2.0, 3.0)", "thread 2 has 2.5 7 True"]
+    assert lines == [
+        "thread 0 has 0.5 7 False",
+        "thread 1 has 1.5 7 True",
+        "(1.0, 2.0, 3.0)",
+        "thread 2 has 2.5 7 True",
+    ]
     tape.replay()
     assert capsys.readouterr().out.splitlines() == lines
 
@@ -537,7 +545,9 @@ def test_errors_have_codes_and_places():
         out[0] = nothing  # here
 
     error = refused(typo)
-    assert error.code == "KC101" and error.lineno and error.filename.endswith("test_errors.py") and "nothing" in error.text
+    assert (
+        error.code == "KC101" and error.lineno and error.filename.endswith("test_errors.py") and "nothing" in error.text
+    )
     assert isinstance(error, SyntaxError)
 
 

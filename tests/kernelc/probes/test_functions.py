@@ -3,17 +3,13 @@
 import math
 import types
 
-import kernelc as kc
 import numpy as np
 import pytest
 from probes.harness import (
     DEVICES,
     OUT,
-    REALS,
-    Arrays,
     array64,
     central,
-    check,
     check_kernel,
     const,
     leaf,
@@ -24,6 +20,8 @@ from probes.harness import (
     values,
     zeros64,
 )
+
+import kernelc as kc
 
 FACTOR = 2.0
 TABLE = [1.0, 2.0, 3.0]
@@ -78,8 +76,9 @@ def test_defaults_and_keywords():
     def p(x, a=1.0, b=2.0, c=3.0):
         return a * x * x + b * x + c
 
-    check_kernel(call, 1, [leaf([0.7, 1.3]), OUT],
-                 lambda x: p(x[0]) + p(x[1], 4.0) + p(x[1], b=x[0]) + p(x[0], c=x[1] * x[0]))  # fmt: skip
+    check_kernel(
+        call, 1, [leaf([0.7, 1.3]), OUT], lambda x: p(x[0]) + p(x[1], 4.0) + p(x[1], b=x[0]) + p(x[0], c=x[1] * x[0])
+    )
 
 
 def test_several_returns_and_several_values():
@@ -106,8 +105,12 @@ def test_a_function_is_generic():
         m = generic(3, n)
         out[0] = generic(x[0], x[1]) + kc.dot(w, v[0]) + m
 
-    check_kernel(call, 1, [leaf([0.7, 1.3]), leaf([[1.0, 2.0, 0.5]], kc.float3), 4, OUT],
-                 lambda x, v: x[0] * x[1] + x[0] + (x[0] + 1) * (v @ v.T)[0, 0] + 15)  # fmt: skip
+    check_kernel(
+        call,
+        1,
+        [leaf([0.7, 1.3]), leaf([[1.0, 2.0, 0.5]], kc.float3), 4, OUT],
+        lambda x, v: x[0] * x[1] + x[0] + (x[0] + 1) * (v @ v.T)[0, 0] + 15,
+    )
 
 
 def test_a_return_in_a_loop_of_a_function_with_two_values():
@@ -117,8 +120,7 @@ def test_a_return_in_a_loop_of_a_function_with_two_values():
         t, j = first_above(x, n, 1000.0)
         out[0] = s * float(k + 1) + t * float(j)
 
-    check_kernel(call, 1, [leaf([1.0, 1.5, 2.0]), 3, OUT],
-                 lambda x: 2 * (x[0] ** 2 + x[1] ** 2) * x[1] + (x**2).sum())  # fmt: skip
+    check_kernel(call, 1, [leaf([1.0, 1.5, 2.0]), 3, OUT], lambda x: 2 * (x[0] ** 2 + x[1] ** 2) * x[1] + (x**2).sum())
 
 
 def test_functions_of_functions_and_early_return_in_a_kernel():
@@ -305,8 +307,14 @@ def test_what_is_captured_is_never_stale(what, monkeypatch):
     def call_static(x: kc.Array[float], out: kc.Array[float]):
         out[0] = x[0] * kc.static(sum(TABLE[:2]) - 1.0)
 
-    kernel = {"list": call, "namespace": call_namespace, "class": call_class, "closure": call_closure,
-              "module": call_module, "static": call_static}[what]  # fmt: skip
+    kernel = {
+        "list": call,
+        "namespace": call_namespace,
+        "class": call_class,
+        "closure": call_closure,
+        "module": call_module,
+        "static": call_static,
+    }[what]
     if what == "module":
         monkeypatch.setattr(math, "tau", 2.0)
     assert values(kernel, 1, [const([1.5])])[0][0] == 3.0

@@ -1,12 +1,15 @@
 """Probes: random kernels against the same source run as plain Python on dual numbers."""
 
+# ruff: noqa: PT017  (what is wrong is the subject)
+
 from contextlib import contextmanager, suppress
 
-import kernelc as kc
 import numpy as np
 import pytest
 from probes.fuzz import Program
 from probes.harness import near, setting
+
+import kernelc as kc
 
 
 @contextmanager
@@ -50,7 +53,14 @@ def test_random_programs_forward(seed):
     dx, dt = rng.normal(size=x.shape), rng.normal(size=t.shape)
     kernel = program.kernels()[0]
     with refusal_allowed():
-        dots = kc.jvp(kernel, program.threads, [x, program.size], [t, kc.zeros(1, dtype=int), out], tangents={x: dx, t: dt}, device="python")
+        dots = kc.jvp(
+            kernel,
+            program.threads,
+            [x, program.size],
+            [t, kc.zeros(1, dtype=int), out],
+            tangents={x: dx, t: dt},
+            device="python",
+        )
     zero = {x: dx}  # an array that the kernel only reads keeps its direction
     got = dots[out].numpy().sum() + 0.1 * np.sum(_dot(dots, x, zero)) + 0.2 * np.sum(_dot(dots, t, {t: dt}))
     near([got], [by_x @ dx + by_t @ dt], 1e-8, program.text)

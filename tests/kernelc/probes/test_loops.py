@@ -1,9 +1,26 @@
 """Probes: loops. Every shape with every tape, the limit, unrolling that changes nothing, definite assignment."""
 
-import kernelc as kc
+# ruff: noqa: F821, F823, PT017  (what is wrong is the subject)
+
 import numpy as np
 import pytest
-from probes.harness import DEVICES, OUT, REALS, Arrays, array64, check_kernel, const, leaf, near, on, refused, setting, tmp, zeros64
+from probes.harness import (
+    DEVICES,
+    OUT,
+    REALS,
+    Arrays,
+    array64,
+    check_kernel,
+    const,
+    leaf,
+    near,
+    refused,
+    setting,
+    tmp,
+    zeros64,
+)
+
+import kernelc as kc
 
 X = [0.9, 1.2, 0.8, 1.1, 0.7]
 
@@ -157,8 +174,14 @@ def test_loops_of_every_shape_with_every_tape(shape, tape):
     function, dim, args, reference = SHAPES[shape]
     devices = ("cpu",) if shape == "long" else DEVICES
     tol = 2e-3 if shape in ("returns", "in place") else None
-    check_kernel(kc.kernel(function, loop_tape=tape), dim, args, reference, devices=devices,
-                 reals=(np.float64,) if tol else REALS)  # fmt: skip
+    check_kernel(
+        kc.kernel(function, loop_tape=tape),
+        dim,
+        args,
+        reference,
+        devices=devices,
+        reals=(np.float64,) if tol else REALS,
+    )
 
 
 @pytest.mark.parametrize("tape", ["all", "sqrt"])
@@ -307,7 +330,9 @@ def test_loop_bounds_from_arrays_and_threads():
     def reference(a, x):
         return sum((a[rows[i] : rows[i + 1]] @ x[columns[rows[i] : rows[i + 1]]]) ** 2 for i in range(3))
 
-    check_kernel(csr, 3, [const(rows), const(columns), leaf([1.0, 2.0, 3.0, 4.0, 5.0]), leaf([0.5, 1.5, -1.0]), OUT], reference)
+    check_kernel(
+        csr, 3, [const(rows), const(columns), leaf([1.0, 2.0, 3.0, 4.0, 5.0]), leaf([0.5, 1.5, -1.0]), OUT], reference
+    )
 
 
 def test_a_loop_that_carries_an_integer_state():
@@ -406,7 +431,12 @@ def test_a_running_minimum_with_its_partner_values():
             s += d[j] ** 2 + (a - q[j])[0]
         return s
 
-    check_kernel(closest, 4, [leaf(rng.normal(size=(4, 3)), kc.float3), leaf(rng.normal(size=(5, 3)), kc.float3), 5, OUT], reference)
+    check_kernel(
+        closest,
+        4,
+        [leaf(rng.normal(size=(4, 3)), kc.float3), leaf(rng.normal(size=(5, 3)), kc.float3), 5, OUT],
+        reference,
+    )
 
 
 def test_rand_in_while_loops_is_replayed_by_the_adjoint():

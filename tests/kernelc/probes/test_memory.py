@@ -1,9 +1,10 @@
 """Probes: buffers used again, between launches and over steps; what the tape must keep, and what it must refuse."""
 
-import kernelc as kc
 import numpy as np
 import pytest
 from probes.harness import DEVICES, OUT, array64, check, check_kernel, leaf, near, on, tmp, zeros64
+
+import kernelc as kc
 
 
 @kc.kernel
@@ -433,8 +434,7 @@ def test_a_kernel_reads_what_it_wrote_in_a_local_branch():
             y[i] += 1.0
         kc.atomic_add(out, 0, y[i] * y[i])
 
-    check_kernel(branchy, 3, [leaf([2.0, 3.0, 4.0]), tmp(3), OUT],
-                 lambda x: (x[0] + 1) ** 2 + x[1] ** 4 + x[2] ** 6)  # fmt: skip
+    check_kernel(branchy, 3, [leaf([2.0, 3.0, 4.0]), tmp(3), OUT], lambda x: (x[0] + 1) ** 2 + x[1] ** 4 + x[2] ** 6)
 
 
 def test_array_stack_with_run_time_index():
@@ -479,8 +479,7 @@ def test_bubble_sort_in_place():
             s += float(i) * x[i] * x[i]
         out[0] = s
 
-    check_kernel(sort, 1, [leaf([3.0, 1.0, 4.0, 1.5, 2.5]), 5, OUT],
-                 lambda x: (np.arange(5) * np.sort(x) ** 2).sum())  # fmt: skip
+    check_kernel(sort, 1, [leaf([3.0, 1.0, 4.0, 1.5, 2.5]), 5, OUT], lambda x: (np.arange(5) * np.sort(x) ** 2).sum())
 
 
 def test_gauss_seidel_in_one_thread():

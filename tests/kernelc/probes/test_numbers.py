@@ -1,11 +1,12 @@
-"""Probes: Python's meaning of numbers. Division, remainders, powers, rounding, literals, precisions, laziness, order."""
+"""Probes: Python's meaning of numbers: division, remainders, powers, literals, precisions, laziness, order."""
 
 import math
 
-import kernelc as kc
 import numpy as np
 import pytest
-from probes.harness import DEVICES, OUT, REALS, Arrays, check_kernel, const, leaf, near, on, refused, tmp, values
+from probes.harness import DEVICES, OUT, REALS, Arrays, check_kernel, const, leaf, near, refused, values
+
+import kernelc as kc
 
 INTS = [(7, 2), (-7, 2), (7, -2), (-7, -2), (6, 3), (-6, 3), (0, 5), (1, 3), (-1, 3)]
 
@@ -29,8 +30,16 @@ def test_integers_are_pythons(device):
     out = kc.zeros((len(INTS), 8), dtype=int)
     kc.launch(int_ops, len(INTS), [kc.array(a.copy()), kc.array(b.copy())], [out], device=device)
     for n, (p, q) in enumerate(INTS):
-        want = [p // q, p % q, -p // q, p * q - p**2 + q**3, (p & q) + (p | q) * 10 + (p ^ q) * 100,
-                (p << 2) + (p >> 1) + ~q, abs(p) + min(p, q) * 10 + max(p, q, 3) * 100, int(p / q)]  # fmt: skip
+        want = [
+            p // q,
+            p % q,
+            -p // q,
+            p * q - p**2 + q**3,
+            (p & q) + (p | q) * 10 + (p ^ q) * 100,
+            (p << 2) + (p >> 1) + ~q,
+            abs(p) + min(p, q) * 10 + max(p, q, 3) * 100,
+            int(p / q),
+        ]
         assert out.numpy()[n].tolist() == want, (p, q)
 
 
@@ -41,7 +50,7 @@ def real_ops(a: kc.Array[float], b: kc.Array[float], out: kc.Array[float, 2]):
     out[i, 1] = a[i] % b[i]
     out[i, 2] = a[i] / b[i]
     out[i, 3] = float(int(a[i])) + float(round(a[i])) * 100.0
-    out[i, 4] = -a[i] ** 2
+    out[i, 4] = -(a[i] ** 2)
     out[i, 5] = 2.0 ** a[i]
     out[i, 6] = kc.mod(a[i], b[i])
     out[i, 7] = kc.floor(a[i]) + 10.0 * kc.ceil(a[i]) + 100.0 * kc.trunc(a[i]) + 1000.0 * kc.round(a[i])
@@ -51,14 +60,34 @@ def real_ops(a: kc.Array[float], b: kc.Array[float], out: kc.Array[float, 2]):
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("real", REALS)
 def test_reals_are_pythons(device, real):
-    pairs = [(5.5, 2.0), (-5.5, 2.0), (5.5, -2.0), (-5.5, -2.0), (0.5, 1.0), (1.5, 0.25), (2.5, 3.0), (-0.5, 3.0), (6.0, 3.0), (-6.0, 3.0)]
+    pairs = [
+        (5.5, 2.0),
+        (-5.5, 2.0),
+        (5.5, -2.0),
+        (-5.5, -2.0),
+        (0.5, 1.0),
+        (1.5, 0.25),
+        (2.5, 3.0),
+        (-0.5, 3.0),
+        (6.0, 3.0),
+        (-6.0, 3.0),
+    ]
     A = Arrays(real)
     a, b = np.array(pairs).T
     out = A.zeros((len(pairs), 9))
     kc.launch(real_ops, len(pairs), [A.array(a), A.array(b)], [out], device=device)
     for n, (p, q) in enumerate(pairs):
-        want = [p // q, p % q, p / q, int(p) + round(p) * 100.0, -(p**2), 2.0**p, p % q,
-                math.floor(p) + 10 * math.ceil(p) + 100 * math.trunc(p) + 1000 * round(p), abs(p) + abs(q)]  # fmt: skip
+        want = [
+            p // q,
+            p % q,
+            p / q,
+            int(p) + round(p) * 100.0,
+            -(p**2),
+            2.0**p,
+            p % q,
+            math.floor(p) + 10 * math.ceil(p) + 100 * math.trunc(p) + 1000 * round(p),
+            abs(p) + abs(q),
+        ]
         near(out.numpy()[n], want, 1e-6 if real == np.float32 else 1e-13, f"{p}, {q}")
 
 
@@ -85,19 +114,51 @@ def test_an_int_meets_a_float():
         i = n[0]
         out[0] = i * x[0] + x[1] ** i - i / x[0] + (x[0] if x[0] > i else i * x[1]) + x[0] * True
 
-    check_kernel(meet, 1, [leaf([1.5, 0.7]), const([3]), OUT],
-                 lambda x: 3 * x[0] + x[1] ** 3 - 3 / x[0] + 3 * x[1] + x[0])  # fmt: skip
+    check_kernel(
+        meet, 1, [leaf([1.5, 0.7]), const([3]), OUT], lambda x: 3 * x[0] + x[1] ** 3 - 3 / x[0] + 3 * x[1] + x[0]
+    )
 
 
 def test_powers():
     @kc.kernel
     def powers(x: kc.Array[float], out: kc.Array[float]):
         a = x[0]
-        out[0] = a**2 + a**3 + a**-1 + a**0 + a**5 + a**1 + a**0.5 + a**-2.5 + 2**a + kc.pow(a, 2) + pow(a, 3) + a**x[1] + a**7.0
+        out[0] = (
+            a**2
+            + a**3
+            + a**-1
+            + a**0
+            + a**5
+            + a**1
+            + a**0.5
+            + a**-2.5
+            + 2**a
+            + kc.pow(a, 2)
+            + pow(a, 3)
+            + a ** x[1]
+            + a**7.0
+        )
 
-    check_kernel(powers, 1, [leaf([1.3, 0.6]), OUT],
-                 lambda x: x[0] ** 2 + x[0] ** 3 + 1 / x[0] + 1 + x[0] ** 5 + x[0] + x[0] ** 0.5 + x[0] ** -2.5
-                 + 2 ** x[0] + x[0] ** 2 + x[0] ** 3 + x[0] ** x[1] + x[0] ** 7)  # fmt: skip
+    check_kernel(
+        powers,
+        1,
+        [leaf([1.3, 0.6]), OUT],
+        lambda x: (
+            x[0] ** 2
+            + x[0] ** 3
+            + 1 / x[0]
+            + 1
+            + x[0] ** 5
+            + x[0]
+            + x[0] ** 0.5
+            + x[0] ** -2.5
+            + 2 ** x[0]
+            + x[0] ** 2
+            + x[0] ** 3
+            + x[0] ** x[1]
+            + x[0] ** 7
+        ),
+    )
 
 
 def test_powers_of_negative_bases():
@@ -106,14 +167,18 @@ def test_powers_of_negative_bases():
         a = x[0]
         out[0] = a**2 + a**3 + a**-3 + a**5 + a**n + kc.pow(a, 3.0) + a**6.0
 
-    check_kernel(powers, 1, [leaf([-1.3]), 4, OUT],
-                 lambda x: x[0] ** 2 + x[0] ** 3 + x[0] ** -3 + x[0] ** 5 + x[0] ** 4 + x[0] ** 3 + x[0] ** 6)  # fmt: skip
+    check_kernel(
+        powers,
+        1,
+        [leaf([-1.3]), 4, OUT],
+        lambda x: x[0] ** 2 + x[0] ** 3 + x[0] ** -3 + x[0] ** 5 + x[0] ** 4 + x[0] ** 3 + x[0] ** 6,
+    )
 
 
 def test_minus_binds_weaker_than_power():
     @kc.kernel
     def signs(x: kc.Array[float], out: kc.Array[float]):
-        out[0] = -x[0] ** 2 + 2 ** -x[0] - -x[0]
+        out[0] = -(x[0] ** 2) + 2 ** -x[0] - -x[0]
 
     check_kernel(signs, 1, [leaf([1.5]), OUT], lambda x: -(x[0] ** 2) + 2 ** -x[0] + x[0])
 
@@ -323,9 +388,15 @@ def test_and_or_are_lazy():
         c = touch(t, x[0]) or touch(t, x[1])
         d = touch(t, x[1]) and touch(t, x[0])
         y = x[0] if touch(t, x[0]) else x[1]
-        out[0] = t[0] + (10.0 if a else 0.0) + (100.0 if b else 0.0) + (1000.0 if c else 0.0) + (1e4 if d else 0.0) + y * 0.0
+        out[0] = (
+            t[0] + (10.0 if a else 0.0) + (100.0 if b else 0.0) + (1000.0 if c else 0.0) + (1e4 if d else 0.0) + y * 0.0
+        )
 
-    for x, want in (([1.0, -1.0], 1 + 0 + 1 + 1 + 1 + 1100), ([-1.0, 1.0], 0 + 1 + 2 + 2 + 1 + 1100), ([1.0, 1.0], 1 + 0 + 1 + 2 + 1 + 11110)):
+    for x, want in (
+        ([1.0, -1.0], 1 + 0 + 1 + 1 + 1 + 1100),
+        ([-1.0, 1.0], 0 + 1 + 2 + 2 + 1 + 1100),
+        ([1.0, 1.0], 1 + 0 + 1 + 2 + 1 + 11110),
+    ):
         for real in REALS:
             for device in DEVICES:
                 A = Arrays(real)
@@ -473,8 +544,13 @@ def test_stop_grad_acknowledges():
         w = kc.stop_grad(v[0])
         out[0] = kc.stop_grad(x[0] * x[0]) * x[0] + kc.dot(w, v[0])
 
-    check_kernel(stopped, 1, [leaf([2.0]), leaf([[1.0, 2.0, 3.0]], kc.float3), OUT],
-                 lambda x, v: x[0] ** 3 + (v**2).sum(), [[4.0], [[1.0, 2.0, 3.0]]])  # fmt: skip
+    check_kernel(
+        stopped,
+        1,
+        [leaf([2.0]), leaf([[1.0, 2.0, 3.0]], kc.float3), OUT],
+        lambda x, v: x[0] ** 3 + (v**2).sum(),
+        [[4.0], [[1.0, 2.0, 3.0]]],
+    )
 
 
 def test_for_else_works_or_is_refused():
@@ -530,7 +606,18 @@ def test_ranges_of_any_bounds_and_step():
             out[1] += 1
         out[0] = c
 
-    for a, b, s in ((0, 5, 1), (5, 0, -1), (0, 10, 3), (10, 0, -3), (0, 5, -1), (5, 0, 1), (-5, 5, 2), (3, 3, 1), (0, 1, 100), (0, -1, -100)):
+    for a, b, s in (
+        (0, 5, 1),
+        (5, 0, -1),
+        (0, 10, 3),
+        (10, 0, -3),
+        (0, 5, -1),
+        (5, 0, 1),
+        (-5, 5, 2),
+        (3, 3, 1),
+        (0, 1, 100),
+        (0, -1, -100),
+    ):
         c = 0
         for i in range(a, b, s):
             c = c * 7 + i
@@ -595,5 +682,9 @@ def test_vectors_of_builtins_by_component():
         c = kc.clamp(v[0], -0.5, 0.5)
         out[0] = kc.dot(a, kc.float3(1.0, 2.0, 3.0)) + kc.dot(b, c)
 
-    check_kernel(bits, 1, [leaf([[-1.0, 0.3, 0.9]], kc.float3), OUT],
-                 lambda v: np.abs(v[0]) @ [1, 2, 3] + np.minimum(v[0], 0.5) @ np.clip(v[0], -0.5, 0.5))  # fmt: skip
+    check_kernel(
+        bits,
+        1,
+        [leaf([[-1.0, 0.3, 0.9]], kc.float3), OUT],
+        lambda v: np.abs(v[0]) @ [1, 2, 3] + np.minimum(v[0], 0.5) @ np.clip(v[0], -0.5, 0.5),
+    )

@@ -1,12 +1,12 @@
-"""Probes: threads that depend on each other inside of one launch. The gradient is that of what ran, or there is an error.
+"""Probes: threads that depend on each other inside of one launch. The gradient is that of what ran, or it is refused.
 
 Debug mode reports such launches; outside of it a recorded launch must not give a wrong gradient either.
 """
 
-import kernelc as kc
 import numpy as np
-import pytest
-from probes.harness import array64, near, zeros64
+from probes.harness import array64, central, near, zeros64
+
+import kernelc as kc
 
 
 def right_or_refused(kernel, dim, x, others, seeds, value, grad):
@@ -103,3 +103,72 @@ def test_a_permutation_and_private_blocks_are_no_race():
     tape.backward(grads={y: [1.0, 2.0, 3.0]})
     near(y.numpy(), [14 * 9, 14 * 16, 14 * 4], 1e-12)
     near(x.grad.numpy(), [28 * 2 * 3, 28 * 3 * 1, 28 * 4 * 2], 1e-12)
+
+
+@kc.kernel
+def scatter(x: kc.Array[float], to: kc.Array[int], y: kc.Array[float]):
+    i = kc.tid()
+    y[to[i]] = x[i] * x[i]
+
+
+def test_a_race_that_appears_in_replay():
+    x, to, y = array64([1.0, 2.0, 3.0]), kc.array(np.array([0, 1, 2], np.int32)), zeros64(3)
+    with kc.Tape() as tape:
+        kc.launch(scatter, 3, [x, to], [y])
+    to.assign(np.array([0, 0, 0], np.int32))
+    try:
+        tape.replay()
+        tape.backward(grads={y: [1.0, 0.0, 0.0]})
+    except kc.KernelError:
+        return
+    near(x.grad.numpy(), [0, 0, 6], 1e-12)
+
+
+def test_a_race_on_the_device_python():
+    x, to, y = array64([1.0, 2.0, 3.0]), kc.array(np.array([0, 0, 0], np.int32)), zeros64(3)
+    try:
+        with kc.Tape() as tape:
+            kc.launch(scatter, 3, [x, to], [y], device="python")
+        tape.backward(grads={y: [1.0, 0.0, 0.0]})
+    except kc.KernelError:
+        return
+    near(x.grad.numpy(), [0, 0, 6], 1e-12)
+
+
+def test_flags_and_what_carries_no_gradient_may_race():
+    @kc.kernel
+    def hit(x: kc.Array[float], found: kc.Array[int], last: kc.Array[float], y: kc.Array[float]):
+        i = kc.tid()
+        y[i] = x[i] * x[i]
+        if x[i] > 0.0:
+            found[0] = 1
+        last[0] = float(i)
+
+    x, found, y = array64([1.0, 2.0, 3.0]), kc.zeros(1, dtype=int), zeros64(3)
+    with kc.Tape() as tape:
+        kc.launch(hit, 3, [x], [found, zeros64(1), y])
+    tape.backward(grads={y: [1.0, 1.0, 1.0]})
+    near(x.grad.numpy(), [2, 4, 6], 0)
+    assert found.numpy()[0] == 1
+
+
+def test_red_and_black_are_no_race():
+    @kc.kernel
+    def relax(x: kc.Array[float], colour: int):
+        i = 2 * kc.tid() + 1 + colour
+        x[i] = 0.5 * (x[i - 1] + x[i + 1]) + 0.1 * x[i] * x[i]
+
+    def reference(x):
+        x = x.copy()
+        for colour in (0, 1, 0, 1):
+            for k in range(3):
+                i = 2 * k + 1 + colour
+                x[i] = 0.5 * (x[i - 1] + x[i + 1]) + 0.1 * x[i] * x[i]
+        return x.sum()
+
+    x = array64(np.linspace(0, 1, 8))
+    with kc.Tape() as tape:
+        for colour in (0, 1, 0, 1):
+            kc.launch(relax, 3, inputs=[x, colour])
+    tape.backward(grads={x: np.ones(8)})
+    near(x.grad.numpy(), central(reference, [np.linspace(0, 1, 8)])[0], 1e-8)

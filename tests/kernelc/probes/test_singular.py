@@ -2,10 +2,11 @@
 
 import math
 
-import kernelc as kc
 import numpy as np
 import pytest
 from probes.harness import DEVICES, OUT, REALS, Arrays, check_kernel, leaf, names_line, near, on, setting
+
+import kernelc as kc
 
 
 @kc.kernel
@@ -166,9 +167,16 @@ def test_singular_points_have_the_documented_subgradient(kernel, x, value, grad)
 
 
 RAISES = [
-    (k_sqrt, [0.0]), (k_cbrt, [0.0]), (k_length, [0.0] * 3), (k_acos, [1.0]), (k_asin, [-1.0]), (k_atan2, [0.0, 0.0]),
-    (k_acosh, [1.0]), (k_hypot, [0.0, 0.0]), (k_half_power, [0.0]),
-]  # fmt: skip
+    (k_sqrt, [0.0]),
+    (k_cbrt, [0.0]),
+    (k_length, [0.0] * 3),
+    (k_acos, [1.0]),
+    (k_asin, [-1.0]),
+    (k_atan2, [0.0, 0.0]),
+    (k_acosh, [1.0]),
+    (k_hypot, [0.0, 0.0]),
+    (k_half_power, [0.0]),
+]
 
 
 def gradient(kernel, x, real=np.float64):
@@ -350,8 +358,22 @@ def times_zero(x: kc.Array[float], out: kc.Array[float]):
     out[0] = b * 0.0 if x[0] > 0.0 else 3.0 * x[0]
 
 
-@pytest.mark.parametrize("kernel", [where_direct, where_named, where_product, if_named, ternary_named, where_power,
-                                    where_normalized, where_acos, where_exp, where_tan], ids=lambda k: k.name)  # fmt: skip
+@pytest.mark.parametrize(
+    "kernel",
+    [
+        where_direct,
+        where_named,
+        where_product,
+        if_named,
+        ternary_named,
+        where_power,
+        where_normalized,
+        where_acos,
+        where_exp,
+        where_tan,
+    ],
+    ids=lambda k: k.name,
+)
 def test_a_side_that_is_not_taken_gives_no_nan(kernel):
     check_kernel(kernel, 1, [leaf([0.0]), OUT], lambda x: 0.0, [3.0])
 
@@ -422,7 +444,9 @@ def test_the_polar_rotation_is_smooth_at_the_identity():
         near(x.grad.numpy(), skew[None], 1e-6)
 
 
-@pytest.mark.parametrize("m", [np.eye(3), np.diag([2.0, 2.0, 1.0]), np.zeros((3, 3)), np.diag([1.0, 0.0, 0.0])], ids=str)
+@pytest.mark.parametrize(
+    "m", [np.eye(3), np.diag([2.0, 2.0, 1.0]), np.zeros((3, 3)), np.diag([1.0, 0.0, 0.0])], ids=str
+)
 def test_repeated_values_are_finite(m):
     @kc.kernel
     def parts(x: kc.Array[kc.mat33], out: kc.Array[float]):
@@ -459,8 +483,13 @@ def test_zero_length_quaternions_and_rotations():
 
     v = np.array([[0.3, -0.5, 0.9]])
     want = np.cross(v[0], [1.0, 2, 3]) + [0, 1, 0]
-    check_kernel(turn, 1, [leaf([[0.0, 0.0, 0.0]], kc.float3), leaf(v, kc.float3), OUT],
-                 lambda r, v: v[0] @ [1, 2, 3], [[want], [[1, 2, 3]]])  # fmt: skip
+    check_kernel(
+        turn,
+        1,
+        [leaf([[0.0, 0.0, 0.0]], kc.float3), leaf(v, kc.float3), OUT],
+        lambda r, v: v[0] @ [1, 2, 3],
+        [[want], [[1, 2, 3]]],
+    )
 
 
 def test_step_and_rounding_have_zero_slope():
@@ -477,5 +506,9 @@ def test_fractions_and_remainders():
     def frac(x: kc.Array[float], out: kc.Array[float]):
         out[0] = kc.frac(x[0]) * x[1] + x[0] % x[1] + kc.mod(-x[0], x[1]) + x[0] // x[1]
 
-    check_kernel(frac, 1, [leaf([5.3, 2.0]), OUT],
-                 lambda x: (x[0] - np.floor(x[0])) * x[1] + np.mod(x[0], x[1]) + np.mod(-x[0], x[1]) + x[0] // x[1])  # fmt: skip
+    check_kernel(
+        frac,
+        1,
+        [leaf([5.3, 2.0]), OUT],
+        lambda x: (x[0] - np.floor(x[0])) * x[1] + np.mod(x[0], x[1]) + np.mod(-x[0], x[1]) + x[0] // x[1],
+    )

@@ -1,9 +1,10 @@
 """Probes: the tape as a program: backward again, several losses, seeds, replay, recorded operations, checkpoints."""
 
-import kernelc as kc
 import numpy as np
 import pytest
 from probes.harness import DEVICES, array64, check, near, on, zeros64
+
+import kernelc as kc
 
 
 @kc.kernel

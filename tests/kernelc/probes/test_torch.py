@@ -1,8 +1,9 @@
 """Probes: kernels as operations of torch."""
 
-import kernelc as kc
 import numpy as np
 import pytest
+
+import kernelc as kc
 
 torch = pytest.importorskip("torch")
 
@@ -214,7 +215,11 @@ def test_errors_inside_reach_the_caller_and_leave_no_tape_open():
 
 def test_a_tape_with_a_torch_module_inside():
     module = torch.nn.Linear(2, 2).double()
-    x, y, out = kc.array(np.array([0.5, 0.7]), requires_grad=True), kc.zeros(2, real=kc.float64), kc.zeros(2, real=kc.float64)
+    x, y, out = (
+        kc.array(np.array([0.5, 0.7]), requires_grad=True),
+        kc.zeros(2, real=kc.float64),
+        kc.zeros(2, real=kc.float64),
+    )
     with kc.Tape() as tape:
         kc.launch(square, 2, [x], [y])
         inp = y.torch().clone().requires_grad_()

@@ -1,9 +1,10 @@
-"""Probes: vectors, matrices, quaternions, transforms, structs, local arrays: values that are copied, read and written."""
+"""Probes: vectors, matrices, quaternions, transforms, structs, local arrays: values, copied, read and written."""
 
-import kernelc as kc
 import numpy as np
 import pytest
 from probes.harness import DEVICES, OUT, REALS, Arrays, array64, central, check_kernel, leaf, near, zeros64
+
+import kernelc as kc
 
 R = np.random.default_rng(11)
 V3 = R.normal(size=(1, 3))
@@ -14,9 +15,13 @@ Q /= np.linalg.norm(Q, axis=1)[:, None]
 
 def rotation(q):
     x, y, z, w = q
-    return np.array([[w * w + x * x - y * y - z * z, 2 * (x * y - z * w), 2 * (x * z + y * w)],
-                     [2 * (x * y + z * w), w * w - x * x + y * y - z * z, 2 * (y * z - x * w)],
-                     [2 * (x * z - y * w), 2 * (y * z + x * w), w * w - x * x - y * y + z * z]])  # fmt: skip
+    return np.array(
+        [
+            [w * w + x * x - y * y - z * z, 2 * (x * y - z * w), 2 * (x * z + y * w)],
+            [2 * (x * y + z * w), w * w - x * x + y * y - z * z, 2 * (y * z - x * w)],
+            [2 * (x * z - y * w), 2 * (y * z + x * w), w * w - x * x - y * y + z * z],
+        ]
+    )
 
 
 def hamilton(a, b):
@@ -80,7 +85,12 @@ def test_vectors_are_copied():
         w.y = 7.0
         out[0] = u.x * u.y + 10.0 * w.x + s + a[0].y
 
-    check_kernel(copies, 1, [leaf([[1.5, 2.5, 3.5]], kc.float3), OUT], lambda a: a[0, 0] * a[0, 1] + 50 + 100 + 2 * a[0, 1] + a[0, 1])
+    check_kernel(
+        copies,
+        1,
+        [leaf([[1.5, 2.5, 3.5]], kc.float3), OUT],
+        lambda a: a[0, 0] * a[0, 1] + 50 + 100 + 2 * a[0, 1] + a[0, 1],
+    )
 
 
 def test_constructors():
@@ -136,18 +146,31 @@ def test_matrix_algebra():
         i = kc.inverse(p)
         c = kc.cofactor(m)
         x = kc.solve(m, u)
-        out[0] = kc.dot(i * u, u) + kc.determinant(p) + kc.trace(c) + kc.ddot(p, n) + kc.dot(x, u) + kc.dot(m @ u, n @ u)
+        out[0] = (
+            kc.dot(i * u, u) + kc.determinant(p) + kc.trace(c) + kc.ddot(p, n) + kc.dot(x, u) + kc.dot(m @ u, n @ u)
+        )
 
     def reference(a, b, v):
         m, n, u = a[0], b[0], v[0]
         skew = np.array([[0, -u[2], u[1]], [u[2], 0, -u[0]], [-u[1], u[0], 0]])
         p = m @ n + m.T - 2 * n / 3 + np.diag(u) + skew
         c = np.linalg.det(m) * np.linalg.inv(m).T
-        return (u @ np.linalg.inv(p) @ u + np.linalg.det(p) + np.trace(c) + (p * n).sum()
-                + u @ np.linalg.solve(m, u) + (m @ u) @ (n @ u))  # fmt: skip
+        return (
+            u @ np.linalg.inv(p) @ u
+            + np.linalg.det(p)
+            + np.trace(c)
+            + (p * n).sum()
+            + u @ np.linalg.solve(m, u)
+            + (m @ u) @ (n @ u)
+        )
 
-    check_kernel(algebra, 1, [leaf(M3, kc.mat33), leaf(M3.transpose(0, 2, 1) + 0.5, kc.mat33), leaf(V3, kc.float3), OUT],
-                 reference, tol=None)  # fmt: skip
+    check_kernel(
+        algebra,
+        1,
+        [leaf(M3, kc.mat33), leaf(M3.transpose(0, 2, 1) + 0.5, kc.mat33), leaf(V3, kc.float3), OUT],
+        reference,
+        tol=None,
+    )
 
 
 def test_matrices_of_other_sizes():
@@ -174,7 +197,14 @@ def test_cholesky_and_decompositions():
         r, p = kc.polar3(m)
         values, vectors = kc.eig3_sym(m)
         back = u * kc.diag(s) * kc.transpose(v)
-        out[0] = l[2, 1] * l[1, 0] + s[0] * s[1] + s[2] * s[2] * s[0] + r[0, 1] * p[1, 2] + values[0] * values[2] + back[0, 2] * back[1, 1]
+        out[0] = (
+            l[2, 1] * l[1, 0]
+            + s[0] * s[1]
+            + s[2] * s[2] * s[0]
+            + r[0, 1] * p[1, 2]
+            + values[0] * values[2]
+            + back[0, 2] * back[1, 1]
+        )
 
     def reference(a):
         m = a[0]
@@ -459,7 +489,13 @@ def test_geometry():
         t = kc.closest_point_segment(p[0], p[1], p[2])
         hit, s, u, v = kc.ray_triangle(p[0], q - p[0], p[1], p[2], p[3])
         e = p[1] + t * (p[2] - p[1])
-        out[0] = kc.length(p[0] - q) + kc.length(p[0] - e) + s + kc.triangle_area(p[1], p[2], p[3]) + kc.tet_volume(p[0], p[1], p[2], p[3])
+        out[0] = (
+            kc.length(p[0] - q)
+            + kc.length(p[0] - e)
+            + s
+            + kc.triangle_area(p[1], p[2], p[3])
+            + kc.tet_volume(p[0], p[1], p[2], p[3])
+        )
         if hit:
             out[0] += u * v
 
@@ -487,7 +523,11 @@ def test_signed_distances_and_textures():
     @kc.kernel
     def scene(p: kc.Array[kc.float3], image: kc.Array[float, 2], out: kc.Array[float]):
         x = p[0]
-        d = kc.sdf_sphere(x, 0.5) + 2.0 * kc.sdf_box(x, kc.float3(0.3, 0.2, 0.1)) + kc.sdf_plane(x, kc.float3(0.0, 1.0, 0.0), 0.3)
+        d = (
+            kc.sdf_sphere(x, 0.5)
+            + 2.0 * kc.sdf_box(x, kc.float3(0.3, 0.2, 0.1))
+            + kc.sdf_plane(x, kc.float3(0.0, 1.0, 0.0), 0.3)
+        )
         c = kc.sdf_capsule(x, kc.float3(0.0, 0.0, 0.0), kc.float3(0.0, 1.0, 0.0), 0.2)
         out[0] = d + c * kc.texture_clamp(image, kc.float2(x.x, x.y))
 
@@ -501,7 +541,9 @@ def test_signed_distances_and_textures():
         u, v = x[0] * 5 - 0.5, (1 - x[1]) * 4 - 0.5
         i, j = int(np.floor(v)), int(np.floor(u))
         a, b = v - i, u - j
-        t = (1 - a) * ((1 - b) * image[i, j] + b * image[i, j + 1]) + a * ((1 - b) * image[i + 1, j] + b * image[i + 1, j + 1])
+        t = (1 - a) * ((1 - b) * image[i, j] + b * image[i, j + 1]) + a * (
+            (1 - b) * image[i + 1, j] + b * image[i + 1, j + 1]
+        )
         return d + c * t
 
     check_kernel(scene, 1, [leaf(point, kc.float3), leaf(image), OUT], reference)
