@@ -132,6 +132,7 @@ class _Checkpointed:
                 self.outer._ledger.foreign[storage] = "by the steps of kc.checkpoint, but is not in its `state`"
         self.outer._touch([*self.state, *inputs])
         self.outer.record(self.backward, reads=[*self.state, *inputs], writes=self.state, forward=self.forward)
+        self.outer._keepers.append(lambda: sum(data.nbytes for state in self.kept for data in state))
 
     def forward(self, spy: _Spy | None = None) -> None:
         """Run all steps, unseen by the outer tape, and keep the state now and then."""

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from .. import ir
 from .. import types as t
-from ..codegen import HEADER, is_parallel, lanes_refused
+from ..codegen import HEADER, is_parallel, lanes_refused, strip_arrays
 from ..config import config
 from ..errors import Span, WrongChoice, WrongUse, public
 from ..ir import Const, kernel_text
@@ -87,8 +88,9 @@ class Explanation:
     copied: list[str] = field(default_factory=list)
     reads: list[str] = field(default_factory=list)
     writes: list[str] = field(default_factory=list)
-    parallel: bool = True
-    parallel_adjoint: bool = True
+    order: str = ""
+    """How the threads of the forward kernel run on several cores, and of its adjoint."""
+    order_adjoint: str = ""
     lanes: str = ""
     """Why the forward kernel runs thread by thread instead of in SIMD lanes; empty if it runs in lanes."""
     lanes_adjoint: str = ""
@@ -98,7 +100,7 @@ class Explanation:
             f"kernel {self.kernel}: reads {', '.join(self.reads) or 'nothing'}; "
             f"writes {', '.join(self.writes) or 'nothing'}"
         ]
-        lines.append(f"  forward runs {_how(self.parallel)}, adjoint {_how(self.parallel_adjoint)}")
+        lines.append(f"  forward runs {self.order}, adjoint {self.order_adjoint}")
         for word, reason in (("forward", self.lanes), ("adjoint", self.lanes_adjoint)):
             lines.append(f"  {word} in SIMD lanes" if not reason else f"  {word} thread by thread: {reason}")
         if not self.taped:
@@ -119,8 +121,12 @@ class Explanation:
         return "\n".join(lines)
 
 
-def _how(parallel: bool) -> str:
-    return "in parallel" if parallel else "in thread order (sums over shared elements)"
+def _order(kernel: ir.Kernel) -> str:
+    if is_parallel(kernel):
+        return "in parallel"
+    if strip_arrays(kernel):
+        return "in strips (sums over shared elements)"
+    return "in thread order"
 
 
 @public
@@ -131,7 +137,7 @@ def explain(kernel: Kernel, *, real: t.Scalar = t.FLOAT32) -> Explanation:
     names = list(kernel.params)
     found = Explanation(kernel.name)
     found.reads, found.writes = [names[i] for i in variant.read], [names[i] for i in variant.written]
-    found.parallel, found.parallel_adjoint = is_parallel(variant.kernel), is_parallel(adjoint.kernel)
+    found.order, found.order_adjoint = _order(variant.kernel), _order(adjoint.kernel)
     wanted = config.lanes if kernel.options.lanes is None else kernel.options.lanes
     off = "" if wanted else "lanes are switched off"
     found.lanes, found.lanes_adjoint = (lanes_refused(k) or off for k in (variant.kernel, adjoint.kernel))

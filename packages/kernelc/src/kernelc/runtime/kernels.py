@@ -141,6 +141,8 @@ class Kernel:
         decided: tuple[str, t.Scalar] | None = None
         pinned: set[t.Scalar] = set()
         for i, name, polymorphic in self.reals:
+            if not isinstance(self.params[name], t.ArrayType) and args[i].__class__ is not Array:
+                continue  # a value, like a number, takes the precision of the launch
             found = _real_of(args[i])
             if found is None:
                 continue

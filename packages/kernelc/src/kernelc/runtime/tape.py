@@ -92,6 +92,7 @@ class Tape:
         self._active: dict[Storage, Array] = {}
         self._ledger = Ledger()
         self._scratch = strips.Scratch()
+        self._keepers: list[Callable[[], int]] = []
         self._programs: dict[Any, tuple[Any, dict[int, Any], list[Any]]] = {}
         self._replayable = True
         self._clearing, self._cleared = _native.Program(), list[np.ndarray[Any, Any]]()
@@ -604,8 +605,8 @@ class Tape:
         self._clearing.run()
 
     def memory(self) -> int:
-        """Bytes that the tape keeps for the reverse sweep: copies of overwritten arrays."""
-        return sum(c.nbytes for c in self._copies.values())
+        """Bytes that the tape keeps for the reverse sweep: copies of overwritten arrays, states of checkpoints."""
+        return sum(c.nbytes for c in self._copies.values()) + sum(bytes() for bytes in self._keepers)
 
 
 def _is_whole(seeds: list[tuple[Array, Any]], a: Array) -> bool:
