@@ -9,8 +9,10 @@ from __future__ import annotations
 import struct
 from collections.abc import Sequence
 from functools import lru_cache
+from math import prod
 from typing import Any, NamedTuple
 
+import numpy as np
 import torch
 
 from .. import _native
@@ -29,6 +31,7 @@ Known = dict[Any, "Direct | None"]
 """The kinds of launches that an operation has seen; None for those that go over arrays."""
 _DTYPES = {element: dtype for dtype, element in ELEMENTS.items()}
 _MANY = 1024
+_LARGE = 1 << 16
 
 
 def launch_direct(
@@ -90,7 +93,7 @@ def _kind(param: t.Type) -> _Kind | None:
         return None
     scalar = t.leaves(param.element)[0]
     trailing = t.element_dtype(param.element)[1]
-    return _Kind(_DTYPES[scalar], param.ndim, trailing, scalar.size) if scalar in _DTYPES else None
+    return _Kind(_DTYPES[scalar], param.ndim, trailing, scalar.size, scalar.numpy) if scalar in _DTYPES else None
 
 
 class _Kind(NamedTuple):
@@ -100,6 +103,13 @@ class _Kind(NamedTuple):
     ndim: int
     trailing: tuple[int, ...]
     itemsize: int
+    numpy: np.dtype[Any]
+
+    def zeros(self, shape: tuple[int, ...]) -> torch.Tensor:
+        if prod(shape) < _LARGE:
+            return torch.zeros(shape, dtype=self.dtype)
+        # NumPy gets zeroed pages from the system, where torch writes them itself.
+        return torch.from_numpy(np.zeros(shape, self.numpy))
 
     def fits(self, shape: tuple[int, ...]) -> bool:
         return len(shape) == self.ndim + len(self.trailing) and shape[self.ndim :] == self.trailing
@@ -146,7 +156,7 @@ class Direct:
         outputs = []
         for kind, (shape, dtype) in zip(self.kinds[self.inputs :], shapes, strict=True):
             assert kind is not None
-            made = torch.zeros(_full(kind, shape, dtype), dtype=kind.dtype)
+            made = kind.zeros(_full(kind, shape, dtype))
             outputs.append(made)
             words.append(kind.words(made.shape, made))
         self.run(plan.binaries[total >= plan.width] or prepare(plan, total), words, total)
@@ -223,7 +233,7 @@ class _Operation(torch.autograd.Function):
         saved = {i: dense(x.detach(), direct.kinds[i]) for i, x in zip(values, _unpack(ctx), strict=True)}
         words, results, kept = [ctx.head], [], []
         for i, (a, kind, pack) in enumerate(zip(ctx.args, direct.kinds, direct.plan.packers, strict=False)):
-            grad = torch.zeros(a, dtype=kind.dtype) if i in seeds else None
+            grad = kind.zeros(a) if i in seeds else None
             results.append(grad)
             words.append(pack(a) if kind is None else kind.words(a, saved.get(i), grad))
         for i, (shape, given) in enumerate(zip(ctx.shapes, grads, strict=True), direct.inputs):
@@ -232,7 +242,7 @@ class _Operation(torch.autograd.Function):
                 # The adjoint clears what it has passed on: never the caller's own.
                 grad = given.detach().clone(memory_format=torch.contiguous_format)
             elif i in active:
-                grad = torch.zeros(shape, dtype=kind.dtype)
+                grad = kind.zeros(shape)
             kept.append(grad)
             words.append(kind.words(shape, None, grad))
         direct.run(direct.adjoint_binary(seeds, ctx.total), words, ctx.total)
