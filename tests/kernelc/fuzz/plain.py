@@ -75,7 +75,6 @@ class _Copying(ast.NodeTransformer):
         node.value = ast.Call(ast.Name("copied", ast.Load()), [node.value], [])
         return node
 
-
     def visit_Call(self, node):
         """kc.where forms only the side that is taken."""
         self.generic_visit(node)
@@ -168,10 +167,11 @@ class Plain:
             sin=_smooth(math.sin, math.cos), cos=_smooth(math.cos, lambda x: -math.sin(x)),
             tanh=_smooth(math.tanh, lambda x: 1 - math.tanh(x) ** 2), exp=_smooth(math.exp, math.exp),
             sqrt=_smooth(math.sqrt, lambda x: 0.5 / math.sqrt(x)), abs=abs, min=min, max=max,
-            dot=lambda a, b: float(a.data @ b.data), cross=lambda a, b: Vec(np.cross(a.data, b.data)), float3=lambda *xyz: Vec(xyz), grad=_grad,
-            tid=lambda: self.here.thread, local=lambda n, kind: Vec(np.zeros(n)),
+            dot=lambda a, b: float(a.data @ b.data), cross=lambda a, b: Vec(np.cross(a.data, b.data)),
+            float3=lambda *xyz: Vec(xyz), grad=_grad, struct=_struct, tid=lambda: self.here.thread,
+            local=lambda n, kind: Vec(np.zeros(n)),
             atomic_add=_atomic(lambda old, v: old + v), atomic_sub=_atomic(lambda old, v: old - v),
-            atomic_min=_atomic(min), atomic_max=_atomic(max), struct=_struct,
+            atomic_min=_atomic(min), atomic_max=_atomic(max),
         )  # fmt: skip
         self.names = {"kc": kc, "copied": _copied}
         exec(compile(ast.fix_missing_locations(tree), "<plain>", "exec"), self.names)

@@ -88,8 +88,8 @@ STATEMENTS = {
                "kc.atomic_min(lows, <2>, kc.sin(<E>))", "kc.atomic_max(highs, <2>, kc.sin(<E>))"],
 }  # fmt: skip
 REALS = {
-    "": ["<L> * <E>", "(<L> + <E>)", "(<L> - <E>)", "kc.sin(<E>)", "(<E> / (1.5 + <L> * <L>))", "-<E>",
-         "kc.sqrt(1.0 + <E> * <E>)", "kc.exp(-<L> * <L>)", "(<E> if <T> else <L>)", "kc.min(<E>, <L>)",
+    "": ["<L> * <E>", "(<L> + <E>)", "(<L> - <E>)", "kc.sin(<E>)", "(<E> / (2.5 + kc.sin(<L>)))", "-<E>",
+         "kc.sqrt(2.0 + kc.sin(<E>))", "kc.exp(kc.sin(<L>))", "(<E> if <T> else <L>)", "kc.min(<E>, <L>)",
          "kc.max(<E>, <L>)", "kc.where(<T>, <E>, <L>)"],
     "vectors": ["kc.dot(<U>, <V>)"],
     "kernel": ["f(<E>, <L>)", "h(s, i, <E>)"],

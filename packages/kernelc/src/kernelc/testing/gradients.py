@@ -40,7 +40,7 @@ def gradcheck(
 ) -> bool:  # fmt: skip
     """Whether the adjoint of a launch equals central differences, in double precision.
 
-    kernel: a kernel, or a function of the same arguments that launches several (then `dim` is not used).
+    kernel: a kernel, or a function that launches several on the arrays it is given (then `dim` is not used).
     eps: the step, relative to entries above 1; atol, rtol: how far apart the two may be. The defaults are 1e-6, 1e-6
         and 1e-5; coarser for a kernel that pins float32.
     seed: of the random weights by which each output is summed up.
@@ -200,9 +200,7 @@ def _parameters(kernel: Kernel | Callable[..., Any], count: int) -> tuple[list[s
 def _double(arg: Any, declared: t.Type | None, *, box: bool) -> Any:
     """A copy of an argument in double precision; what is no array is left alone."""
     if declared is None:
-        if not isinstance(arg, Array):
-            return Array(np.array(arg, np.float64), t.FLOAT64) if _is_real(arg) else arg
-        return _copy(arg._data, _in_double(arg.element))
+        return _copy(arg._data, _in_double(arg.element)) if isinstance(arg, Array) else arg
     if isinstance(declared, t.ArrayType):
         data = _plain(arg) if not isinstance(arg, (list, tuple)) else np.array(arg)
         element = t.resolve(declared.element, t.FLOAT64)
@@ -211,10 +209,6 @@ def _double(arg: Any, declared: t.Type | None, *, box: bool) -> Any:
         element = t.resolve(declared, t.FLOAT64)
         return _copy(np.asarray(_plain(arg)).reshape(1, *t.element_dtype(element)[1]), element)
     return arg
-
-
-def _is_real(arg: Any) -> bool:
-    return isinstance(arg, np.ndarray) and arg.dtype.kind == "f"
 
 
 def _copy(data: Data, element: t.Type) -> Array:

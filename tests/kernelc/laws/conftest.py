@@ -1,0 +1,41 @@
+"""Compiles all kernels of the cases that were selected at once, in modules for two cores, before the first law."""
+
+import contextlib
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from laws.bench import MIDDLE, Case, Look
+
+import kernelc as kc
+from kernelc.runtime.compile import prebuild
+
+
+def _jobs(case):
+    """Everything that the laws will launch: grids, precisions, loop tapes, modes, strides."""
+    looks = [
+        (1, Look(("forward", "adjoint", "tangent")), {}),
+        (1, Look(("forward", "adjoint")), {"real": "f32"}),
+        (1, Look(("adjoint",), sqrt=True), {}),
+    ]
+    if case.strided:
+        looks.append((1, Look(("forward", "adjoint")), {"strided": True}))
+    if case.sizes:
+        looks.append((MIDDLE, Look(("forward", "adjoint"), n=MIDDLE), {"n": MIDDLE}))
+    for total, look, options in looks:
+        case.program(look, *case.make(**options).values())
+        yield from ((total, job) for job in look.jobs)
+
+
+@pytest.fixture(scope="session")
+def built(request):
+    params = [getattr(item, "callspec", None) and item.callspec.params for item in request.session.items]
+    chosen = dict.fromkeys(p["case"] for p in params if p and isinstance(p.get("case"), Case))
+    jobs = []
+    for case in chosen:
+        # What does not compile fails in its own tests.
+        with contextlib.suppress(kc.KernelError):
+            jobs.append(list(_jobs(case)))
+    with ThreadPoolExecutor(2) as pool:
+        for total in (1, MIDDLE):
+            parts = [[job for made in jobs[k::4] for t, job in made if t == total] for k in range(4)]
+            list(pool.map(lambda part, total=total: prebuild(part, total=total), parts))

@@ -1,0 +1,3 @@
+"""Imports every chapter of the corpus."""
+
+from laws.corpus import atomics, functions, loops, memory, programs  # noqa: F401

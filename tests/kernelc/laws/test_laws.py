@@ -1,0 +1,120 @@
+"""Every case of the corpus through every law."""
+
+import numpy as np
+import pytest
+from laws import bench
+from laws.bench import CASES, LARGE, MIDDLE, Argument, Push, Run, apart, forward_and_backward, record, same_bits, spread
+from laws.corpus import all as _all  # noqa: F401
+
+import kernelc as kc
+from kernelc.runtime import Array
+
+pytestmark = pytest.mark.usefixtures("built")
+cases = pytest.mark.parametrize("case", CASES.values(), ids=repr)
+large_cases = pytest.mark.parametrize("case", [c for c in CASES.values() if c.sizes], ids=repr)
+
+
+@cases
+def test_compiled_equals_interpreted(case):
+    results, gradients = forward_and_backward(case)
+    want, want_gradients = forward_and_backward(case, device="python")
+    assert not apart(results, want, 1e-12)
+    assert not apart(gradients, want_gradients, 1e-10)
+
+
+@large_cases
+def test_lanes_equal_interpreted(case):
+    results, gradients = forward_and_backward(case, n=MIDDLE)
+    want, want_gradients = forward_and_backward(case, n=MIDDLE, device="python")
+    assert not apart(results, want, 1e-12)
+    assert not apart(gradients, want_gradients, 1e-10)
+
+
+@pytest.mark.parametrize("case", [c for c in CASES.values() if c.differences], ids=repr)
+def test_the_adjoint_equals_central_differences(case):
+    args = case.make()
+    kc.testing.gradcheck(lambda *a: case.program(Run(), *a), None, list(args.values()), rtol=1e-6, atol=1e-6)
+
+
+@cases
+def test_single_precision_has_the_same_gradient(case):
+    _, want = forward_and_backward(case)
+    _, got = forward_and_backward(case, real="f32")
+    assert not apart(got, want, case.f32)
+
+
+@cases
+def test_forward_mode_is_the_transpose(case):
+    args = case.make()
+    leaves = [n for n, what in case.arguments.items() if isinstance(what, Argument) and what.grad]
+    random = np.random.default_rng(3)
+    v = {n: spread(args[n], random.uniform(-1, 1, args[n].shape)) for n in leaves}
+    push = Push({args[n]: v[n] for n in leaves})
+    case.program(push, *args.values())
+
+    recorded = record(case)
+    w = recorded.weights()
+    recorded.backward()
+    pushed = sum(bench.flat(w[n]) @ bench.flat(push.tangent(args[n])) for n in w)
+    pulled = sum(bench.flat(g) @ bench.flat(v[n]) for n, g in recorded.gradients().items())
+    assert pushed == pytest.approx(pulled, rel=1e-9, abs=1e-9)
+
+
+@cases
+def test_the_other_loop_tape_gives_the_same_gradient(case):
+    assert not apart(forward_and_backward(case, sqrt=True)[1], forward_and_backward(case)[1], 1e-10)
+
+
+@large_cases
+def test_the_number_of_threads_does_not_change_a_bit(case, monkeypatch):
+    runs = []
+    for threads in (1, 2):
+        monkeypatch.setattr(kc.config, "threads", threads)
+        runs.append(forward_and_backward(case, n=LARGE))
+    for one, two in zip(*runs):
+        assert same_bits(one, two)
+
+
+@cases
+def test_gradients_accumulate(case):
+    recorded = record(case)
+    recorded.backward()
+    once = recorded.gradients()
+    recorded.backward()
+    assert not apart(recorded.gradients(), {n: _doubled(g) for n, g in once.items()}, 1e-12)
+    recorded.tape.zero()
+    recorded.backward()
+    assert same_bits(recorded.gradients(), once)
+
+
+def _doubled(data):
+    if data.dtype.fields:
+        made = data.copy()
+        for name in data.dtype.names:
+            made[name] = _doubled(data[name])
+        return made
+    return data + data
+
+
+@cases
+def test_a_replay_is_the_program_run_again(case):
+    recorded = record(case)
+    for shift in (0, 1):
+        for name, content in case.make(shift=shift).items():
+            if isinstance(content, Array):
+                recorded.args[name].assign(content)
+        recorded.tape.replay()
+        recorded.tape.zero()
+        again = recorded.results()
+        recorded.backward()
+        fresh, gradients = forward_and_backward(case, shift=shift)
+        assert same_bits({n: again[n] for n in fresh}, fresh)
+        assert same_bits(recorded.gradients(), gradients)
+
+
+@pytest.mark.parametrize("case", [c for c in CASES.values() if c.strided], ids=repr)
+def test_strided_views_are_as_good_as_dense_arrays(case):
+    results, gradients = forward_and_backward(case, strided=True)
+    want, want_gradients = forward_and_backward(case)
+    assert not apart(results, want, 1e-12)
+    assert not apart(gradients, want_gradients, 1e-12)
