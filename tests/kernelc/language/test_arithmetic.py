@@ -96,6 +96,19 @@ def remainder_of_reals(a, b):
     return a % b
 
 
+INFINITE = [(a, b) for a in (-5.0, 5.0, -0.0, 0.0) for b in (math.inf, -math.inf)]
+
+
+@laws.values(float, float, gives=float, over=INFINITE)
+def floor_divide_by_infinity(a, b):
+    return a // b
+
+
+@laws.values(float, float, gives=float, over=INFINITE)
+def remainder_by_infinity(a, b):
+    return a % b
+
+
 @laws.values(float, gives=float, over=[1e-30, -1e-30, 5.0, -5.0])
 def tiny_remainders(a):
     return a % 3.0 + a % -3.0
@@ -296,6 +309,21 @@ def long_meets_int(a, b):
 @laws.values(kc.int64, gives=kc.int64, over=LONGS)
 def long_literals(a):
     return a + 5_000_000_000 - 2**40
+
+
+@laws.values(int, gives=kc.int64, over=[-3, 0, 7])
+def integers_meet_large_literals(a):
+    return (a * 3_000_000_000) // 1_000_000_000 + (a - 2**40)
+
+
+@laws.values(int, gives=bool, over=[-3, 0, 7])
+def compare_with_large_literals(a):
+    return -3_000_000_000 < a < 3_000_000_000 and a != 2**40
+
+
+@laws.values(kc.uint32, gives=bool, over=[0, 7, 2**32 - 1])
+def compare_unsigned_with_a_negative_literal(a):
+    return a > -1
 
 
 @laws.values(float, gives=float, over=[1.0, 2.0])

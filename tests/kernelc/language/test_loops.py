@@ -363,4 +363,74 @@ def early_return_before_a_loop(n):
     return r + 100
 
 
+@laws.values(int, int, gives=int, over=[(a, b) for a in (-5, 0, 5) for b in (1, 2, 4)])
+def return_after_an_inner_loop(a, b):
+    for i in range(b):
+        for j in range(b):
+            if i + j > a:
+                break
+            a -= 1
+        if i == 2:
+            return -1
+    return a
+
+
+@laws.values(int, gives=int, over=[0, 1, 2, 5])
+def one_counter_for_two_loops(n):
+    r = 0
+    for k in range(3):
+        for k in range(2):
+            r = r * 3 + k
+        r = r * 3 + k
+    for k in range(n):
+        for k in range(k):
+            r += k
+        r += 100 * k
+    return r
+
+
+@laws.values(int, gives=float, over=[0, 1, 2, 5])
+def carried_tuples(n):
+    t = (0, (1.0, True))
+    for k in range(n):
+        t = (t[0] + k, (t[1][0] * 2, not t[1][1]))
+        if k == 3:
+            t = (t[0], (0.5, False))
+    while t[0] > 4:
+        t = (t[0] - 3, t[1])
+    a, (b, c) = t
+    return a + b + 10 * c
+
+
+@laws.values(int, gives=int, over=[0, 3, 10, 200])
+def loops_that_leave_in_several_ways(n):
+    k = 0
+    while k < n:
+        k += 1
+        if k == 7:
+            break
+        while True:
+            k += 1
+            if k % 3 == 0:
+                break
+            if k > 100:
+                return -1
+    return k
+
+
+@laws.values(int, gives=int, over=[0, 1, 5])
+def known_conditions_in_short_loops(n):
+    r = 0
+    for k in range(4):
+        if k == 0:
+            first = n
+            r += first
+        elif k == 2:
+            third = 5
+            r += third
+        else:
+            r = -r
+    return r
+
+
 test_loops_mean_what_python_means = laws.test()

@@ -378,7 +378,7 @@ class Control(Statements):
             if ended.get(name) is not before[name]:
                 raise self.fail(Unsupported, f"{name!r} is {describe(before[name])}: it cannot change in a loop", node,
                                 advice="use a name of its own in the loop")  # fmt: skip
-        if "$retval" in ended and "$retval" not in carried:
+        if "$retval" in ended and "$retval" not in before:
             raise self.fail(Unsupported, "what this loop returns has no type that could be found", node,
                             advice="annotate the function with what it returns: `def f(…) -> float:`")  # fmt: skip
         block.yields = [v for n in carried for v in self.carried_leaves(n, ended, inits[n], node)]

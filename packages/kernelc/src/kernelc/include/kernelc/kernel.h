@@ -57,7 +57,8 @@ template <class T> KC_FN T kc_real_mod(T a, T b) {
 }
 /* As Python: the quotient of what the remainder leaves, so that (a // b) * b + a % b is a. */
 template <class T> KC_FN T kc_real_floordiv(T a, T b) {
-    T q = (a - kc_real_mod(a, b)) / b;
+    T r = kc_fmod(a, b), q = (a - r) / b;
+    if (r != 0 && (r < 0) != (b < 0)) q -= 1;
     T whole = kc_floor(q);
     if (q - whole > (T)0.5) whole += 1;
     return whole != 0 ? whole : kc_copysign((T)0, a / b);
