@@ -34,12 +34,14 @@ class Cloner:
         self.hazards = hazards
         self.effects = effects
         self.tapes: dict[ir.Tape, ir.Tape] = {}
+        self.exact = True
+        """Whether the original runs as well, so that the copy must give the same bits."""
 
     def statement(self, b: ir.Builder, stmt: ir.Stmt, m: Names) -> None:
         b.span = stmt.span
         if isinstance(stmt, ir.Op):
             m[stmt.out] = ir.Value(stmt.out.type, stmt.out.name)
-            b.emit(ir.Op(m[stmt.out], stmt.op, name(stmt.args, m), stmt.span, exact=True))
+            b.emit(ir.Op(m[stmt.out], stmt.op, name(stmt.args, m), stmt.span, exact=self.exact))
         elif isinstance(stmt, ir.Query):
             (out,) = fresh((stmt.out,), m)
             b.emit(ir.Query(out, stmt.what, stmt.axis, stmt.array, stmt.span))

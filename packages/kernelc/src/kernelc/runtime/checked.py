@@ -85,3 +85,19 @@ class CheckedThread(Thread):
 
     def at(self, s: ir.Load | ir.Store | ir.Atomic) -> tuple[Any, ...]:
         return tuple(int(self.get(i)) for i in s.index)
+
+
+class WatchedThread(CheckedThread):
+    """Looks only at whether threads depend on each other, on the arrays at the positions `memory.watched`."""
+
+    run_Op = Thread.run_Op
+
+    def no_nan(self, s: ir.Store | ir.Atomic) -> None:
+        pass
+
+    def uninitialised(self, s: ir.Load | ir.Atomic, comp: int) -> None:
+        pass
+
+    def touch(self, s: ir.Load | ir.Store | ir.Atomic, comp: int) -> None:
+        if s.array.position in self.memory.watched:
+            super().touch(s, comp)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from .. import _native, ir
-from ..adjoint import AdjointKernel, adjoint, expand_gradients, split_loops, tangent
+from ..adjoint import AdjointKernel, adjoint, expand_gradients, promote, split_loops, tangent
 from ..codegen import (
     HEADER,
     Code,
@@ -62,7 +62,11 @@ class Variant:
         self.source, self.real, self.boxed, self.options = source, real, tuple(boxed), options
         self.singular = config.singular
         self.lowered: Lowered = lower(source, real, boxed)
-        self.kernel = ir.verify(ir.fuse(ir.prune(expand_gradients(self.lowered.kernel, singular=self.singular))))
+        kernel = ir.prune(expand_gradients(self.lowered.kernel, singular=self.singular))
+        if not config.debug:
+            # Debug mode looks at every access.
+            kernel = ir.prune(promote(kernel))
+        self.kernel = ir.verify(ir.fuse(kernel))
         self.layout = layout(self.kernel)
         self._adjoints: dict[frozenset[int], AdjointKernel] = {}
         self._tangents: dict[frozenset[int], ir.Kernel] = {}
@@ -74,6 +78,8 @@ class Variant:
         self.read = sorted({s.array.position for s in walk if isinstance(s, ir.Load)})
         self.records = any(isinstance(s, ir.Record) for s in walk)
         self.watched = watched_arrays(self.kernel)
+        casts = (s for s in walk if isinstance(s, ir.Op) and s.op == "cast")
+        self.indexes_by_reals = any(s.args[0].type.is_float and s.out.type.is_int for s in casts)
         self._watched = [_watch(c) for c in self.lowered.captures if not _is_ours(c.holder)]
 
     def changed(self) -> bool:

@@ -25,6 +25,7 @@ class Memory:
     record: dict[tuple[int, int], int] = field(default_factory=dict)
     printed: list[str] = field(default_factory=list)
     shadow: dict[Any, dict[type, int]] | None = None
+    watched: frozenset[int] = frozenset()
     """Debug mode: which thread did what to a number. None in a reverse sweep."""
 
 

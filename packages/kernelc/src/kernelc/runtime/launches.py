@@ -16,7 +16,7 @@ from ..config import config
 from ..errors import KernelError, LaunchError, NoCuda, Overlap, WrongDim, WrongUse, shorn
 from . import strips
 from .arrays import Array
-from .checked import CheckedThread
+from .checked import CheckedThread, WatchedThread
 from .interpreter import Memory, interpret
 from .kernels import Kernel, Plan, _flat, check_device
 from .recording import current, open_tapes
@@ -220,6 +220,14 @@ def run_python(
         for line in memory.printed:
             print(line)
     return memory.record
+
+
+def watch_python(plan: Plan, args: Sequence[Any], dim: tuple[int, ...], watched: frozenset[int]) -> None:
+    """Interpret a launch on copies of what it writes; raise if its threads depend on each other."""
+    memory = memory_of(plan.variant.kernel, plan, args, dim)
+    memory.arrays.update({(i, "value"): args[i]._data.copy() for i in plan.variant.written})
+    memory.shadow, memory.watched = {}, watched
+    interpret(plan.variant.kernel, memory, WatchedThread)
 
 
 def memory_of(kernel: ir.Kernel, plan: Plan, args: Sequence[Any], dim: tuple[int, ...]) -> Memory:

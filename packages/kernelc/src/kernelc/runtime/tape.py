@@ -66,6 +66,13 @@ class Entry:
         return [self.args[i] for i in self.plan.variant.read] if self.plan is not None else self.reads
 
     @property
+    def watched(self) -> frozenset[int]:
+        """Arrays on which the threads of this launch might depend on each other, and a gradient with them."""
+        if self.plan is None or not self.active:
+            return frozenset()
+        return self.plan.variant.watched & (self.active | set(self.plan.variant.read))
+
+    @property
     def span(self) -> Span | None:
         """The kernel that was launched, in the user's source."""
         return self.plan.kernel.source.head if self.plan is not None else None
@@ -127,6 +134,8 @@ class Tape:
         self._protect([args[i] for i in variant.written], entry)
         if device == "python":
             entry.record = {}
+            if entry.watched and np.prod(dim) > 1:
+                launches.watch_python(plan, args, dim, entry.watched)
             entry.record.update(launches.run_python(plan, "forward", frozenset(), args, dim, {}, entry.record))
             self._forward.add_call(lambda: self._again_in_python(entry))
         else:
@@ -174,26 +183,39 @@ class Tape:
             entry.record = _native.Record()
             head = head[:32] + struct.pack("<q", entry.record.pointer)
         block = launches.block_of(plan, entry.args, head)
+        if entry.watched and total > 1:
+            seen = self._index_versions(entry)
+            self._forward.add_call(lambda: self._watch_again(entry, block, total, seen))
         if binary.strips:
             step = strips.add_launch(self._forward, binary, block, total, entry.args, self._scratch, True)
         else:
             step = self._forward.add_launch(binary.entry, block, total, binary.parallel, entry.record)
         self._codes[step], self._names[step] = binary.code, plan.kernel.name
         self._forward.keep(entry.args)
-        watched = plan.variant.watched & (entry.active | set(plan.variant.read)) if entry.active else frozenset()
-        if watched and total > 1 and not config.debug:
-            self._watch(entry, block, total, watched)
+        if entry.watched and total > 1 and not config.debug:
+            self._watch(entry, block, total)
         checked = launches.with_shadows(plan, entry.args, bytearray(block)) if config.debug else block
         failure = strips.launch(binary, checked, total, entry.args)
         if failure is not None or binary.prints:
             reports.report(binary.code, failure, plan.kernel.name)
 
-    def _watch(self, entry: Entry, block: bytes, total: int, watched: frozenset[int]) -> None:
+    def _index_versions(self, entry: Entry) -> list[int]:
+        """Versions of the integer arrays that may decide which elements the threads of a launch touch."""
+        assert entry.plan is not None
+        return [a._storage.version for a in (entry.args[i] for i in entry.plan.arrays) if a.real is None]
+
+    def _watch_again(self, entry: Entry, block: bytes, total: int, seen: list[int]) -> None:
+        """In a replay: other indices may make threads meet that did not before."""
+        assert entry.plan is not None
+        if entry.plan.variant.indexes_by_reals or self._index_versions(entry) != seen:
+            self._watch(entry, block, total)
+
+    def _watch(self, entry: Entry, block: bytes, total: int) -> None:
         """See whether the threads of a launch depend on each other: then their adjoints one by one would be wrong.
 
         Runs the launch on copies, once, when it is recorded; only kernels whose indices leave it open come here.
         """
-        plan = entry.plan
+        plan, watched = entry.plan, entry.watched
         assert plan is not None
         (binary,) = plan.variant.binaries([("watched", watched)], plan.contiguous)
         words, kept = bytearray(block), []
