@@ -54,7 +54,7 @@ def array_words(
 class Storage:
     """A piece of memory: how often it was written, its gradient, and which arrays look at it."""
 
-    __slots__ = ("borrowed", "carries", "grad", "members", "number", "ours", "source", "version")
+    __slots__ = ("borrowed", "carries", "grad", "members", "number", "ours", "readers", "source", "version")
 
     def __init__(self, source: Data | None = None) -> None:
         self.number = next(_numbers)
@@ -68,6 +68,8 @@ class Storage:
         self.borrowed = False
         """Shared with somebody who must not see our writes: the first one goes to a copy."""
         self.members: WeakSet[Array] | None = None
+        self.readers: list[Any] | None = None
+        """Weak references to the tapes of torch operations that will read it as it is."""
 
 
 class Array:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from functools import wraps
 from itertools import count
 from typing import Any, NamedTuple
+from weakref import ref
 
 import numpy as np
 import torch
@@ -17,7 +19,9 @@ from .._native import Program
 from ..errors import Overwritten, TapeError, WrongDtype, WrongUse
 from ..runtime import Array, Kernel, Tape
 from ..runtime.arrays import Data, Storage, numpy_of
-from ..runtime.launches import apply_settings
+from ..runtime.kernels import Plan
+from ..runtime.launches import apply_settings, run
+from ..runtime.recording import current
 
 ELEMENTS = {
     torch.float32: t.FLOAT32,
@@ -37,7 +41,7 @@ def function(fn: Callable[..., Any]) -> Callable[..., Any]:
     if isinstance(fn, Kernel):
         raise WrongUse(f"{fn.name} is a kernel", advice=f"wrap it: kc.torch.op({fn.name}, dim, outputs=[…])")
     if not callable(fn):
-        raise WrongUse(f"kc.torch.function wraps a function, not {fn!r}")
+        raise WrongUse(f"kc.torch.function wraps a function, not {fn!r}", advice="pass the function, not its result")
 
     @wraps(fn)
     def call(*args: Any, **named: Any) -> Any:
@@ -129,7 +133,8 @@ class _Call:
         cut = len(values) - len(self.names)
         named = dict(zip(self.names, values[cut:], strict=True))
         if tape is None:
-            self._take(self.fn(*values[:cut], **named))
+            with _Guard() if _alive and current() is None else nullcontext():
+                self._take(self.fn(*values[:cut], **named))
         else:
             with tape:
                 self._take(self.fn(*values[:cut], **named))
@@ -208,6 +213,10 @@ def _borrow(tensor: torch.Tensor, wants: bool, ranges: list[tuple[int, int, bool
 
 
 # -- what a call keeps
+_alive: set[int] = set()
+"""The tapes that may still go back."""
+
+
 class _CallTape(Tape):
     """The tape of one call: it runs forward once, and is safe from what later calls write."""
 
@@ -216,6 +225,10 @@ class _CallTape(Tape):
         self._forward = _Nothing()  # type: ignore[assignment]
         self.watched: dict[Storage, int] = {}
         self.born = 0
+        _alive.add(id(self))
+
+    def __del__(self) -> None:
+        _alive.discard(id(self))
 
     def leads_to(self, a: Array) -> bool:
         """Whether an output depends on an input that requires a gradient."""
@@ -223,8 +236,9 @@ class _CallTape(Tape):
         return a.real is not None and (root.requires_grad or root._storage in self._active)
 
     def seal(self, born: int) -> None:
-        """Keep copies of arrays from outside that the call has written: the next call will write them again."""
+        """Keep copies of arrays from outside that the call has written: others will write them again."""
         self.born = born
+        me = ref(self)
         for entry in self.entries:
             used = entry.args or entry.reads
             for i, need in [*entry.needs.items(), *entry.finals.items()]:
@@ -233,8 +247,21 @@ class _CallTape(Tape):
                     continue
                 if storage.number < born and storage in self._written:
                     self._copies[need] = np.ascontiguousarray(used[i].root._data).copy()
-                else:
+                elif storage not in self.watched:
                     self.watched[storage] = version
+                    readers = [r for r in storage.readers if r() is not None] if storage.readers else []
+                    storage.readers = [*readers, me]
+
+    def _protect(self, targets: Sequence[Array], entry: Any) -> None:
+        keep_for_readers(targets)
+        super()._protect(targets, entry)
+
+    def keep(self, a: Array) -> None:
+        """Copy an array that another call is about to write."""
+        storage = a._storage
+        if self.watched.get(storage) == storage.version:
+            del self.watched[storage]
+            self._copies[storage, storage.version] = np.ascontiguousarray(a.root._data).copy()
 
     def _check_versions(self) -> None:
         for storage, version in self.watched.items():
@@ -268,6 +295,27 @@ class _CallTape(Tape):
         self._report(program.run(), codes, {step: code.kernel for step, code in codes.items()})
         for grad, kept in before:
             grad += kept
+
+
+def keep_for_readers(targets: Sequence[Array]) -> None:
+    """`fn` may keep arrays for its next call: what is written there was perhaps read here."""
+    for a in targets:
+        for reader in a._storage.readers or ():
+            tape = reader()
+            if tape is not None:
+                tape.keep(a)
+
+
+class _Guard(Tape):
+    """Records nothing, but keeps what the reverse sweeps of earlier calls will read."""
+
+    def _launch(self, plan: Plan, args: list[Any], dim: tuple[int, ...], device: str) -> None:
+        keep_for_readers([args[i] for i in plan.written])
+        run(plan, args, dim, device)
+
+    def _write(self, target: Array, kind: str, source: Any) -> bool:
+        keep_for_readers([target])
+        return False
 
 
 class _Nothing:
