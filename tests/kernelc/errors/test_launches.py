@@ -277,3 +277,25 @@ def test_codes_are_unique_and_every_error_says_what_to_do():
     kinds = [e for e in vars(kc).values() if isinstance(e, type) and issubclass(e, kc.KernelError)]
     assert len({e.code for e in kinds}) == len(kinds)
     assert all(e.code[:2] == "KC" and e.__doc__ for e in kinds)
+
+
+def raised_errors():
+    """Every place in the package where an error of ours is made: file, line, class, whether it gets advice."""
+    import ast
+    from pathlib import Path
+
+    kinds = {n: e for n, e in vars(kc).items() if isinstance(e, type) and issubclass(e, kc.KernelError)}
+    for path in Path(kc.__file__).parent.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Call) and not isinstance(node.func, ast.Subscript):
+                called = ast.unparse(node.func)
+                name = called if called in kinds else ""
+                if called == "self.fail" and node.args and isinstance(node.args[0], ast.Name):
+                    name = node.args[0].id
+                if name in kinds:
+                    yield f"{path.name}:{node.lineno}", kinds[name], any(k.arg == "advice" for k in node.keywords)
+
+
+def test_every_error_ends_with_a_next_step():
+    silent = [f"{place} {kind.__name__}" for place, kind, advised in raised_errors() if not (advised or kind.hint)]
+    assert not silent, "\n".join(silent)

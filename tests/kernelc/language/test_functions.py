@@ -195,6 +195,17 @@ def a_literal_argument_is_known(x):
     return by_type(x, True) + by_type(x, False)
 
 
+# -- what only kernels know, in plain Python
+@laws.values(float, gives=float, over=[1.5, -2.0])
+def intrinsics_mean_something_in_python(x):
+    return kc.where(x > 0, x, -x) + kc.stop_grad(x) * kc.static(2 + 1)
+
+
+@laws.arrays(x=[1.0, 2.0], out=[0.0, 0.0])
+def load_and_store(i, x, out):
+    kc.store(out, i, kc.load(x, i) * 2)
+
+
 # -- closures
 def power_of(n):
     @kc.func

@@ -493,6 +493,7 @@ class WrongIndex(KernelError, IndexError):
     """An array was indexed from Python out of its bounds."""
 
     code = "KC705"
+    hint = "the shape of the array is in the message; negative indices count from the end"
 
 
 FAILURES: dict[int, type[RunError]] = {

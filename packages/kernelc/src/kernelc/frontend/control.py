@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 from .. import types as t
-from ..errors import MissingReturn, SourceError, TypeChange, TypeMismatch, Unsupported
+from ..errors import MaybeUnassigned, MissingReturn, SourceError, TypeChange, TypeMismatch, Unsupported
 from ..ir import FALSE, TRUE, Block, Builder, Check, If, Loop, Value, const
 from .convert import ReturnType, fits
 from .source import always_exits, assigned_names, contains
@@ -409,7 +409,7 @@ class Control(Statements):
     def carried_leaves(self, name: str, ended: dict[str, Any], inits: list[Value], node: ast.AST) -> list[Value]:
         value = ended.get(name)
         if value is None or isinstance(value, Maybe):
-            raise self.fail(Unsupported, f"{name!r} loses its value in the loop", node)
+            raise self.fail(MaybeUnassigned, f"{name!r} may lose its value in the loop", node)
         leaves = flatten(self.strengthen(value)) or []
         if [v.type for v in leaves] != [v.type for v in inits]:
             raise self.fail(TypeChange, f"{name!r} changes its type in the loop", node)

@@ -11,7 +11,8 @@ import numpy as np
 from .. import types as t
 from ..config import config
 from ..errors import WrongChoice, WrongDevice, WrongDtype, WrongShape, WrongUse
-from .arrays import Array, Data, _check_real, _dense, _is_tensor, numbers, spread
+from .arrays import Array, _check_real, numbers, spread
+from .memory import Data, is_dense, is_tensor
 
 UNINITIALISED = 0x7FA1DEAD
 """What `kc.empty` holds in debug mode."""
@@ -69,7 +70,7 @@ def _fitted(plain: Data, element: t.Type, copy: bool) -> Data:
     if made.ndim - n > _MOST_DIMENSIONS + (2 if n == 0 else 0):
         # Two more are accepted of scalars: they may be the components of vectors and matrices to a kernel.
         raise WrongShape(f"arrays have at most {_MOST_DIMENSIONS} dimensions, not {made.ndim - n}")
-    if (n and not _dense(made, n)) or not made.flags.aligned or not made.dtype.isnative:
+    if (n and not is_dense(made, n)) or not made.flags.aligned or not made.dtype.isnative:
         made = np.array(made, order="C", dtype=base)
     return made
 
@@ -145,7 +146,7 @@ def _scalars(dtype: np.dtype[Any]) -> Any:
 
 def from_torch(tensor: Any, dtype: Any = None, requires_grad: bool | None = None) -> Array:
     """A torch tensor's memory as an array, shared."""
-    if not _is_tensor(tensor):
+    if not is_tensor(tensor):
         raise WrongDtype(f"from_torch takes a tensor, not {type(tensor).__name__}")
     wants = bool(tensor.requires_grad) if requires_grad is None else requires_grad
     return array(tensor, dtype, wants)
@@ -153,10 +154,10 @@ def from_torch(tensor: Any, dtype: Any = None, requires_grad: bool | None = None
 
 def from_dlpack(source: Any, dtype: Any = None, requires_grad: bool = False) -> Array:
     """The memory of anything that speaks DLPack, shared."""
-    if _is_tensor(source):
+    if is_tensor(source):
         source = source.detach()
     if not hasattr(source, "__dlpack__"):
-        raise WrongUse(f"{type(source).__name__} does not speak DLPack")
+        raise WrongUse(f"{type(source).__name__} does not speak DLPack", advice="use kc.array(data)")
     kind = source.__dlpack_device__()[0] if hasattr(source, "__dlpack_device__") else 1
     if kind != 1:
         raise WrongDevice(f"memory on DLPack device {int(kind)} cannot be used on the CPU")

@@ -18,9 +18,10 @@ from .. import types as t
 from .._native import Program
 from ..errors import Overwritten, TapeError, WrongDtype, WrongUse
 from ..runtime import Array, Kernel, Tape
-from ..runtime.arrays import Data, Storage, numpy_of
+from ..runtime.arrays import Storage
 from ..runtime.kernels import Plan
 from ..runtime.launches import apply_settings, run
+from ..runtime.memory import Data, numpy_of
 from ..runtime.recording import current
 
 ELEMENTS = {
