@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import struct
-import sys
 from collections.abc import Callable
-from ctypes import addressof, c_char
 from functools import cache
 from itertools import count
 from typing import Any
@@ -14,14 +11,11 @@ from weakref import WeakSet
 import numpy as np
 
 from .. import types as t
-from ..errors import ReadOnly, WrongDevice, WrongDtype, WrongIndex, WrongShape, WrongUse
+from ..errors import ReadOnly, WrongDtype, WrongIndex, WrongShape, WrongUse
+from .memory import Data, address_of, array_words, base_of, is_dense, is_tensor, numpy_of, zeros_for
 from .recording import current
 
-Data = np.ndarray[Any, Any]
 _SIGNATURES: dict[tuple[Any, ...], tuple[Any, ...]] = {}
-_ZEROS = [(0,) * ndim for ndim in range(7)]
-PACKERS = [struct.Struct(f"<{5 + 3 * ndim}q").pack for ndim in range(7)]
-"""By the number of dimensions: what makes the words of an array in an argument block (codegen/layout.py)."""
 _numbers = count(1)
 
 
@@ -29,26 +23,6 @@ _numbers = count(1)
 def _facts(element: t.Type) -> tuple[int, t.Scalar | None]:
     """How many trailing dimensions an element takes in memory, and the precision of its reals."""
     return len(t.element_dtype(element)[1]), next((s for s in t.leaves(element) if s.is_float), None)
-
-
-def address_of(data: Data) -> int:
-    """Where an array begins. NumPy's own `ctypes.data` takes four times as long."""
-    if data.flags.writeable:
-        try:
-            return addressof(c_char.from_buffer(data))  # type: ignore[arg-type]
-        except (BufferError, TypeError, ValueError):  # not contiguous, or empty
-            pass
-    return int(data.ctypes.data)
-
-
-def array_words(
-    address: int, shape: tuple[int, ...], strides: tuple[int, ...], grad: Data | None = None, final: int = 0
-) -> bytes:
-    """The words of an array in an argument block (codegen/layout.py)."""
-    n = len(shape)
-    if grad is None:
-        return PACKERS[n](address, 0, final, 0, 0, *shape, *strides[:n], *_ZEROS[n])
-    return PACKERS[n](address, address_of(grad), final, 0, 0, *shape, *strides[:n], *grad.strides[:n])
 
 
 class Storage:
@@ -103,7 +77,7 @@ class Array:
         trailing, self.real = _facts(element)
         ndim = self.ndim = data.ndim - trailing
         shape = self.shape = data.shape[:ndim]
-        self._base = address or _base_of(data)
+        self._base = address or base_of(data)
         address = self._address = address or address_of(data)
         self._words = array_words(address, shape, data.strides)
         self._sign()
@@ -207,7 +181,7 @@ class Array:
             return None if grad is None else grad._data
         storage = self._storage
         if storage.grad is None and (self.requires_grad or storage.carries):
-            storage.grad = _zeros(self._data)
+            storage.grad = zeros_for(self._data)
         return storage.grad
 
     def _grad_in_parent(self, parent: Array, view: Callable[[Data], Data]) -> Array | None:
@@ -315,7 +289,7 @@ class Array:
             dtype, trailing = t.element_dtype(element)
             data, n = self._data, len(trailing)
             fits = data.dtype == dtype and data.ndim > n and isinstance(self.element, t.Scalar)
-            if not fits or data.shape[data.ndim - n :] != trailing or not _dense(data, n):
+            if not fits or data.shape[data.ndim - n :] != trailing or not is_dense(data, n):
                 return self._narrow() if element is t.INT32 and self.element is t.INT64 else None
             # No reference back to this array: a cycle would keep the memory until Python's next collection.
             made = _view_of(self, lambda data: data, element)
@@ -416,43 +390,11 @@ def as_view(a: Array, data: Data) -> Data:
     return view(as_view(parent, data))
 
 
-def _zeros(data: Data) -> Data:
-    # In the order of the data: what is a view there is a view here.
-    return np.zeros(data.shape, data.dtype) if data.flags.c_contiguous else np.zeros_like(data)
-
-
-def _dense(data: Data, trailing: int) -> bool:
-    """Whether the components of one element lie side by side."""
-    if not data.size:
-        return True
-    step = data.itemsize
-    for axis in range(data.ndim - 1, data.ndim - 1 - trailing, -1):
-        if data.shape[axis] != 1 and data.strides[axis] != step:
-            return False
-        step *= data.shape[axis]
-    return True
-
-
-def _base_of(data: Data) -> int:
-    """Where the memory begins that a view is part of; 0: somebody else's, of which nothing is known."""
-    root: Any = data
-    while isinstance(root, np.ndarray):
-        if root.base is None:
-            return address_of(root)
-        root = root.base
-    return 0
-
-
-def _is_tensor(data: Any) -> bool:
-    torch = sys.modules.get("torch")
-    return torch is not None and isinstance(data, torch.Tensor)
-
-
 def _plain(data: Any) -> Any:
     """A NumPy-readable view of an array, a torch tensor, or anything else."""
     if isinstance(data, Array):
         return data._data
-    if _is_tensor(data):
+    if is_tensor(data):
         return numpy_of(data)
     if hasattr(data, "__dlpack__") and not hasattr(data, "__array__") and not hasattr(data, "__array_interface__"):
         return np.from_dlpack(data)
@@ -476,15 +418,3 @@ def spread(value: Any, like: Data) -> Data:
         return np.broadcast_to(np.asarray(_plain(value), like.dtype), like.shape)
     except (TypeError, ValueError) as error:
         raise WrongShape(f"{value!r} cannot fill an array of shape {like.shape}: {error}") from None
-
-
-def numpy_of(tensor: Any) -> Data:
-    """The memory of a torch tensor on the CPU."""
-    if not tensor.is_cpu:
-        raise WrongDevice(f"a tensor on {tensor.device} cannot be used on the CPU", advice="move it with .cpu()")
-    try:
-        data: Data = (tensor.detach() if tensor.requires_grad else tensor).numpy()
-    except (TypeError, RuntimeError) as error:
-        advice = "convert it: .float(), .double(), .to_dense(), .resolve_neg()"
-        raise WrongDtype(f"a tensor of {tensor.dtype} cannot be used: {error}", advice=advice) from None
-    return data

@@ -27,9 +27,10 @@ from ..errors import (
     WrongUse,
 )
 from ..frontend import Source, signature
-from .arrays import Array, _dense, _is_tensor, numbers, numpy_of
+from .arrays import Array, numbers
 from .compile import Options, Variant
 from .creation import array
+from .memory import is_dense, is_tensor, numpy_of
 
 
 @dataclass
@@ -270,14 +271,14 @@ def signature_of(args: Sequence[Any]) -> tuple[Any, ...]:
 def _shared(data: Any, kind: t.ArrayType) -> Array | None:
     """An array of the memory of a NumPy array or a tensor that is just as the kernel wants it; None if it is not."""
     if data.__class__ is not np.ndarray:
-        if not _is_tensor(data):
+        if not is_tensor(data):
             return None
         data = numpy_of(data)
     base, trailing = t.element_dtype(kind.element)
     n, flags = len(trailing), data.flags
     if data.dtype != base or data.ndim != kind.ndim + n or not flags.writeable or not flags.aligned:
         return None
-    if n and (data.shape[kind.ndim :] != trailing or not _dense(data, n)):
+    if n and (data.shape[kind.ndim :] != trailing or not is_dense(data, n)):
         return None
     return Array(data, kind.element)
 

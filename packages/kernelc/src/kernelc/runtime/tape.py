@@ -32,9 +32,10 @@ from ..errors import (
 )
 from ..types import leaves
 from . import launches, recording, reports, strips
-from .arrays import Array, Storage, _plain, array_words, as_view
+from .arrays import Array, Storage, _plain, as_view
 from .kernels import Plan
 from .ledger import Ledger
+from .memory import array_words
 
 Need = tuple[Storage, int]
 

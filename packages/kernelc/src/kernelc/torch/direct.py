@@ -20,9 +20,9 @@ from .. import types as t
 from ..config import config
 from ..errors import KernelError, Overwritten
 from ..runtime import Kernel, zeros
-from ..runtime.arrays import PACKERS
 from ..runtime.kernels import Plan
 from ..runtime.launches import apply_settings, check_dims, grid, prepare
+from ..runtime.memory import PACKERS
 from ..runtime.recording import open_tapes
 from ..runtime.reports import report
 from .calls import ELEMENTS, once, wants_graph

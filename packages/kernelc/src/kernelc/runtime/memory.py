@@ -1,0 +1,82 @@
+"""NumPy memory, seen from below: where it lies, how it is packed into an argument block, how a tensor's is reached."""
+
+from __future__ import annotations
+
+import struct
+import sys
+from ctypes import addressof, c_char
+from typing import Any
+
+import numpy as np
+
+from ..errors import WrongDevice, WrongDtype
+
+Data = np.ndarray[Any, Any]
+_ZEROS = [(0,) * ndim for ndim in range(7)]
+PACKERS = [struct.Struct(f"<{5 + 3 * ndim}q").pack for ndim in range(7)]
+"""By the number of dimensions: what makes the words of an array in an argument block (codegen/layout.py)."""
+
+
+def address_of(data: Data) -> int:
+    """Where an array begins. NumPy's own `ctypes.data` takes four times as long."""
+    if data.flags.writeable:
+        try:
+            return addressof(c_char.from_buffer(data))  # type: ignore[arg-type]
+        except (BufferError, TypeError, ValueError):  # not contiguous, or empty
+            pass
+    return int(data.ctypes.data)
+
+
+def array_words(
+    address: int, shape: tuple[int, ...], strides: tuple[int, ...], grad: Data | None = None, final: int = 0
+) -> bytes:
+    """The words of an array in an argument block (codegen/layout.py)."""
+    n = len(shape)
+    if grad is None:
+        return PACKERS[n](address, 0, final, 0, 0, *shape, *strides[:n], *_ZEROS[n])
+    return PACKERS[n](address, address_of(grad), final, 0, 0, *shape, *strides[:n], *grad.strides[:n])
+
+
+def base_of(data: Data) -> int:
+    """Where the memory begins that a view is part of; 0: somebody else's, of which nothing is known."""
+    root: Any = data
+    while isinstance(root, np.ndarray):
+        if root.base is None:
+            return address_of(root)
+        root = root.base
+    return 0
+
+
+def is_dense(data: Data, trailing: int) -> bool:
+    """Whether the components of one element lie side by side."""
+    if not data.size:
+        return True
+    step = data.itemsize
+    for axis in range(data.ndim - 1, data.ndim - 1 - trailing, -1):
+        if data.shape[axis] != 1 and data.strides[axis] != step:
+            return False
+        step *= data.shape[axis]
+    return True
+
+
+def zeros_for(data: Data) -> Data:
+    """Zeros in the shape and the order of the data: what is a view there is a view here."""
+    return np.zeros(data.shape, data.dtype) if data.flags.c_contiguous else np.zeros_like(data)
+
+
+def is_tensor(data: Any) -> bool:
+    """Whether it is a tensor of torch, without importing torch."""
+    kind = getattr(sys.modules.get("torch"), "Tensor", None)
+    return kind is not None and isinstance(data, kind)
+
+
+def numpy_of(tensor: Any) -> Data:
+    """The memory of a torch tensor on the CPU."""
+    if not tensor.is_cpu:
+        raise WrongDevice(f"a tensor on {tensor.device} cannot be used on the CPU", advice="move it with .cpu()")
+    try:
+        data: Data = (tensor.detach() if tensor.requires_grad else tensor).numpy()
+    except (TypeError, RuntimeError) as error:
+        advice = "convert it: .float(), .double(), .to_dense(), .resolve_neg()"
+        raise WrongDtype(f"a tensor of {tensor.dtype} cannot be used: {error}", advice=advice) from None
+    return data
