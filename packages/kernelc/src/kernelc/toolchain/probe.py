@@ -109,7 +109,7 @@ def _probed(root: Path, command: tuple[str, ...], stamp: str) -> Compiler:
                     cache.write(path, made.read_text(encoding="utf-8"))
                 found = _read(path, stamp)
     if found is None:
-        raise ToolchainError(f"the compiler probe wrote a record that cannot be read: {path}", advice="remove that file")
+        raise ToolchainError(f"the compiler probe wrote a record that cannot be read: {path}", advice="remove it")
     return found
 
 
