@@ -555,8 +555,8 @@ def test_large_operations_give_the_bits_of_launches():
 # -- without gradients
 @SQUARES
 def test_under_no_grad_nothing_is_recorded(f, monkeypatch):
-    monkeypatch.setattr("kernelc.torch.calls._CallTape", None)
-    monkeypatch.setattr("kernelc.torch.calls._ticket", None)
+    monkeypatch.setattr("kernelc.torch.calls.CallTape", None)
+    monkeypatch.setattr("kernelc.torch.calls.ticket_for", None)
     x = leaf(5)
     with torch.no_grad():
         y = f(x)

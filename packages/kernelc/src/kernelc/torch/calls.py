@@ -1,28 +1,23 @@
-"""A Python function that launches kernels as one operation of autograd: its arguments, its tape, its reverse sweep."""
+"""A Python function that launches kernels as one operation of autograd: tensors become arrays, and arrays tensors."""
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from functools import wraps
-from itertools import count
-from typing import Any, NamedTuple
-from weakref import ref
+from typing import Any
 
 import numpy as np
 import torch
 from torch.autograd import forward_ad
 
 from .. import types as t
-from .._native import Program
-from ..errors import Overwritten, TapeError, WrongDtype, WrongUse
-from ..runtime import Array, Kernel, Tape
+from ..errors import TapeError, WrongDtype, WrongUse
+from ..runtime import Array, Kernel
 from ..runtime.arrays import Storage
-from ..runtime.kernels import Plan
-from ..runtime.launches import apply_settings, run
-from ..runtime.memory import Data, numpy_of
+from ..runtime.memory import numpy_of
 from ..runtime.recording import current
+from .kept import CallTape, Guard, Input, Saved, alive, ticket_for, tickets
 
 ELEMENTS = {
     torch.float32: t.FLOAT32,
@@ -92,18 +87,18 @@ class _Operation(torch.autograd.Function):
     def forward(ctx: Any, fn: Callable[..., Any], names: tuple[str, ...], *args: Any) -> Any:
         ctx.set_materialize_grads(False)
         call = _Call(fn, names, args, ctx.needs_input_grad[2:])
-        tape = _CallTape()
+        tape = CallTape()
         tensors = call.run(tape)
         constant = [x for x, a in zip(tensors, call.outputs, strict=True) if not tape.leads_to(a)]
         if constant:
             ctx.mark_non_differentiable(*constant)
-        ctx.save_for_backward(_ticket(call.saved(tape, tensors)))
+        ctx.save_for_backward(ticket_for(call.saved(tape, tensors)))
         return call.result(tensors)
 
     @staticmethod
     def backward(ctx: Any, *grads: Any) -> Any:
         (ticket,) = ctx.saved_tensors
-        saved = _tickets.get(int(ticket))
+        saved = tickets.get(int(ticket))
         if saved is None:
             raise TapeError("what a kernel operation kept for its reverse sweep is gone",
                             advice="hooks on saved tensors may move tensors, but not copy them here")  # fmt: skip
@@ -120,11 +115,11 @@ class _Call:
 
     def __init__(self, fn: Callable[..., Any], names: tuple[str, ...], args: Sequence[Any], needs: Sequence[bool]):
         self.fn, self.names, self.args, self.needs = fn, names, args, needs
-        self.inputs: list[_Input | None] = []
+        self.inputs: list[Input | None] = []
         self.outputs: list[Array] = []
         self.single = True
 
-    def run(self, tape: _CallTape | None) -> list[torch.Tensor]:
+    def run(self, tape: CallTape | None) -> list[torch.Tensor]:
         """Run `fn`, and return its outputs as tensors."""
         self.born = Storage().number
         ranges: list[tuple[int, int, bool]] = []
@@ -134,7 +129,7 @@ class _Call:
         cut = len(values) - len(self.names)
         named = dict(zip(self.names, values[cut:], strict=True))
         if tape is None:
-            with _Guard() if _alive and current() is None else nullcontext():
+            with Guard() if alive and current() is None else nullcontext():
                 self._take(self.fn(*values[:cut], **named))
         else:
             with tape:
@@ -171,7 +166,7 @@ class _Call:
     def result(self, tensors: list[torch.Tensor]) -> Any:
         return tensors[0] if self.single else tuple(tensors)
 
-    def saved(self, tape: _CallTape, tensors: list[torch.Tensor]) -> _Saved:
+    def saved(self, tape: CallTape, tensors: list[torch.Tensor]) -> Saved:
         """What the reverse sweep needs, and the tensors that must not change until then."""
         watched = [(i.tensor, i.tensor._version, f"argument {n}") for n, i in enumerate(self.inputs)
                    if i is not None and i.shared and i.array._storage in tape.watched]  # fmt: skip
@@ -179,18 +174,10 @@ class _Call:
             if a._storage.borrowed and a._storage in tape.watched:
                 watched.append((x.detach(), x._version, f"output {n}"))
         wanted = [i if wants else None for i, wants in zip(self.inputs, self.needs, strict=True)]
-        return _Saved(_name(self.fn), tape, wanted, self.outputs, watched)
+        return Saved(_name(self.fn), tape, wanted, self.outputs, watched)
 
 
-class _Input(NamedTuple):
-    """A tensor as an array. `tensor` is detached: it has the version counter of the caller's, but not its graph."""
-
-    tensor: torch.Tensor
-    array: Array
-    shared: bool
-
-
-def _borrow(tensor: torch.Tensor, wants: bool, ranges: list[tuple[int, int, bool]]) -> _Input:
+def _borrow(tensor: torch.Tensor, wants: bool, ranges: list[tuple[int, int, bool]]) -> Input:
     """An array that shares the tensor's memory until it is written."""
     plain = tensor.detach()
     data, element = numpy_of(plain), ELEMENTS.get(tensor.dtype)
@@ -210,182 +197,7 @@ def _borrow(tensor: torch.Tensor, wants: bool, ranges: list[tuple[int, int, bool
     data.flags.writeable = not shared
     array = Array(data, element, requires_grad=wants, address=low)
     array._storage.borrowed, array._storage.ours = shared, not shared
-    return _Input(plain, array, shared)
-
-
-# -- what a call keeps
-_alive: set[int] = set()
-"""The tapes that may still go back."""
-
-
-class _CallTape(Tape):
-    """The tape of one call: it runs forward once, and is safe from what later calls write."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._forward = _Nothing()  # type: ignore[assignment]
-        self.watched: dict[Storage, int] = {}
-        self.born = 0
-        _alive.add(id(self))
-
-    def __del__(self) -> None:
-        _alive.discard(id(self))
-
-    def leads_to(self, a: Array) -> bool:
-        """Whether an output depends on an input that requires a gradient."""
-        root = a.root
-        return a.real is not None and (root.requires_grad or root._storage in self._active)
-
-    def seal(self, born: int) -> None:
-        """Keep copies of arrays from outside that the call has written: others will write them again."""
-        self.born = born
-        me = ref(self)
-        for entry in self.entries:
-            used = entry.args or entry.reads
-            for i, need in [*entry.needs.items(), *entry.finals.items()]:
-                storage, version = need
-                if need in self._copies:
-                    continue
-                if storage.number < born and storage in self._written:
-                    self._copies[need] = np.ascontiguousarray(used[i].root._data).copy()
-                elif storage not in self.watched:
-                    self.watched[storage] = version
-                    readers = [r for r in storage.readers if r() is not None] if storage.readers else []
-                    storage.readers = [*readers, me]
-
-    def _protect(self, targets: Sequence[Array], entry: Any) -> None:
-        keep_for_readers(targets)
-        super()._protect(targets, entry)
-
-    def keep(self, a: Array) -> None:
-        """Copy an array that another call is about to write."""
-        storage = a._storage
-        if self.watched.get(storage) == storage.version:
-            del self.watched[storage]
-            self._copies[storage, storage.version] = np.ascontiguousarray(a.root._data).copy()
-
-    def _check_versions(self) -> None:
-        for storage, version in self.watched.items():
-            if storage.version != version:
-                raise Overwritten(
-                    "an array that the reverse sweep of a kernel operation needs was written after it ran",
-                    advice="write to another array, or call backward first",
-                )
-
-    def sweep(self, seeds: Sequence[tuple[Array, Data]]) -> None:
-        """Go back once: into new gradients of the call's own arrays, adding to those of leaves from outside."""
-        self._check_versions()
-        before: list[tuple[Data, Data]] = []
-        for storage, root in self._active.items():
-            if storage.number >= self.born:
-                storage.grad = None  # the last sweep's belongs to the caller
-            elif storage in self._written or not root.requires_grad:
-                assert root.grad is not None
-                if root.requires_grad:
-                    before.append((root.grad._data, root.grad._data.copy()))
-                root.grad._data[...] = 0
-        for a, weights in seeds:
-            grad = a._grad_memory()
-            assert grad is not None
-            grad += weights.reshape(grad.shape)
-        program = Program()
-        codes: dict[int, Any] = {}
-        for entry in reversed(self.entries):
-            self._add_reverse(program, codes, entry)
-        apply_settings()
-        self._report(program.run(), codes, {step: code.kernel for step, code in codes.items()})
-        for grad, kept in before:
-            grad += kept
-
-
-def keep_for_readers(targets: Sequence[Array]) -> None:
-    """`fn` may keep arrays for its next call: what is written there was perhaps read here."""
-    for a in targets:
-        for reader in a._storage.readers or ():
-            tape = reader()
-            if tape is not None:
-                tape.keep(a)
-
-
-class _Guard(Tape):
-    """Records nothing, but keeps what the reverse sweeps of earlier calls will read."""
-
-    def _launch(self, plan: Plan, args: list[Any], dim: tuple[int, ...], device: str) -> None:
-        keep_for_readers([args[i] for i in plan.written])
-        run(plan, args, dim, device)
-
-    def _write(self, target: Array, kind: str, source: Any) -> bool:
-        keep_for_readers([target])
-        return False
-
-
-class _Nothing:
-    """Stands for the program of a forward sweep that never runs again."""
-
-    def _ignore(self, *args: Any, **named: Any) -> int:
-        return 0
-
-    add_launch = add_copy = add_zero = add_accumulate = add_call = keep = set_words = _ignore
-
-
-class _Saved:
-    """Everything that the reverse sweep of one call needs."""
-
-    __slots__ = ("inputs", "lock", "name", "outputs", "tape", "watched")
-
-    def __init__(
-        self, name: str, tape: _CallTape, inputs: list[_Input | None], outputs: list[Array],
-        watched: list[tuple[torch.Tensor, int, str]],
-    ):  # fmt: skip
-        self.name, self.tape, self.inputs, self.outputs, self.watched = name, tape, inputs, outputs, watched
-        self.lock = threading.Lock()
-
-    def backward(self, grads: Sequence[Any]) -> list[Any]:
-        """The gradients of the inputs, each in memory of its own."""
-        for tensor, version, what in self.watched:
-            if tensor._version != version:
-                raise Overwritten(f"{self.name}: {what} was changed in place, but the reverse sweep needs it",
-                                  advice="change a copy: x = x.clone()")  # fmt: skip
-        seeds = [(a, numpy_of(g)) for a, g in zip(self.outputs, grads, strict=True) if g is not None]
-        with self.lock:
-            for i in self.inputs:
-                if i is not None:
-                    i.array._storage.grad = None
-            self.tape.sweep(seeds)
-            return [None if i is None else _gradient(i) for i in self.inputs]
-
-
-def _gradient(i: _Input) -> torch.Tensor | None:
-    grad = i.array._storage.grad
-    if grad is None:
-        return None
-    found = torch.from_numpy(grad)
-    return found if i.tensor.ndim else found.reshape(())
-
-
-_tickets: dict[int, _Saved] = {}
-_numbers = count(1)
-
-
-class _Ticket(np.ndarray[Any, Any]):
-    """A number that stands for what a call keeps, as memory of a tensor.
-
-    torch frees saved tensors after the reverse sweep, unless the graph is retained. The ticket goes with its memory,
-    and what it stands for with the ticket. Copies of the tensor that share its memory are as good.
-    """
-
-    number = 0
-
-    def __del__(self) -> None:
-        _tickets.pop(self.number, None)
-
-
-def _ticket(saved: _Saved) -> torch.Tensor:
-    number = next(_numbers)
-    made = np.array(number).view(_Ticket)
-    made.number = number
-    _tickets[number] = saved
-    return torch.from_numpy(made)
+    return Input(plain, array, shared)
 
 
 # -- no second derivative
