@@ -126,6 +126,7 @@ class Case:
     f32: float = 1e-3
     sizes: bool = False
     strided: bool = True
+    slope: Callable[[np.ndarray], np.ndarray] | None = None
 
     def __repr__(self) -> str:
         return self.name
@@ -147,14 +148,14 @@ class Case:
 
 def case(name: str, kernel: Any, dim: Any = 1, **more: Any) -> None:
     """A case of one launch."""
-    sizes = isinstance(dim, (Size, tuple))
+    sizes = more.pop("sizes", isinstance(dim, (Size, tuple)))
     program(name, lambda run, *args: run(kernel, run.sized(dim), args), sizes=sizes, **more)
 
 
 def program(name: str, function: Callable[..., None], *, sizes: bool = True, **more: Any) -> None:
     """A case of several launches. What does not describe the case is an argument of the program, in order."""
     assert name not in CASES, name
-    about = {k: more.pop(k) for k in ("differences", "f32", "strided") if k in more}
+    about = {k: more.pop(k) for k in ("differences", "f32", "strided", "slope") if k in more}
     CASES[name] = Case(name, function, more, sizes=sizes, **about)
 
 

@@ -36,6 +36,17 @@ def test_the_adjoint_equals_central_differences(case):
     kc.testing.gradcheck(lambda *a: case.program(Run(), *a), None, list(args.values()), rtol=1e-6, atol=1e-6)
 
 
+@pytest.mark.parametrize("device", ["cpu", "python"])
+@pytest.mark.parametrize("real", ["f64", "f32"])
+@pytest.mark.parametrize("case", [c for c in CASES.values() if c.slope], ids=repr)
+def test_the_adjoint_is_what_was_declared(case, real, device):
+    recorded = record(case, real=real, device=device)
+    recorded.backward()
+    weights, x = recorded.weights()["out"], recorded.args["x"].numpy()
+    want = case.slope(x.astype(np.float64)) * weights.reshape(*weights.shape, *([1] * (x.ndim - weights.ndim)))
+    np.testing.assert_allclose(recorded.gradients()["x"], want, rtol=1e-12 if real == "f64" else 1e-5, atol=0)
+
+
 @cases
 def test_single_precision_has_the_same_gradient(case):
     _, want = forward_and_backward(case)

@@ -1,4 +1,4 @@
-"""Functions, choices, cuts and rules of the user's own."""
+"""Functions, choices, and rules of the user's own."""
 
 import numpy as np
 from laws.bench import N, case, const, leaf, whole, zeros
@@ -83,25 +83,6 @@ def interpolated(table: kc.Array[float], x: kc.Array[float], out: kc.Array[float
 case("a real becomes an index", interpolated, N, table=leaf(6), x=leaf(N), out=zeros(N))
 
 
-@kc.kernel
-def cut(x: kc.Array[float], out: kc.Array[float]):
-    i = kc.tid()
-    out[i] = x[i] * kc.stop_grad(x[i] * x[i]) + kc.stop_grad(kc.sin(x[i]))
-
-
-case("stop_grad", cut, N, x=leaf(N), out=zeros(N), differences=False)
-
-
-@kc.func
-def through(a: float) -> float:
-    return kc.floor(a)
-
-
-@through.adjoint
-def _(a, adj_out):
-    return adj_out * 0.5
-
-
 @kc.func
 def cubed(a: float, v: kc.float3) -> kc.float3:
     return v * (a * a * a)
@@ -110,15 +91,6 @@ def cubed(a: float, v: kc.float3) -> kc.float3:
 @cubed.adjoint
 def _(a, v, adj_out):
     return 3.0 * a * a * kc.dot(v, adj_out), adj_out * (a * a * a)
-
-
-@kc.kernel
-def straight_through(x: kc.Array[float], out: kc.Array[float]):
-    i = kc.tid()
-    out[i] = through(3.0 * x[i]) * x[i]
-
-
-case("a rule that is not the slope", straight_through, N, x=leaf(N), out=zeros(N), differences=False)
 
 
 @kc.kernel
