@@ -10,6 +10,8 @@ import pytest
 from messages import PRELUDE, expected, load, module_text, refusal, shown
 
 import kernelc as kc
+from kernelc.frontend.control import Control
+from kernelc.ir import MalformedIR
 
 SIGNATURES = [
     ("def k(«x», out: kc.Array[float]):", kc.MissingAnnotation, "parameter 'x' of kernel k has no type",
@@ -165,6 +167,21 @@ def test_errors_keep_everything_when_they_cross_a_process(tmp_path):
     assert (shown(copy), copy.advice) == (shown(plain), "add one")
     failed = kc.CompilerFailed("no", output="text", source=None)
     assert pickle.loads(pickle.dumps(failed)).output == "text"
+
+
+def test_a_mistake_of_the_compiler_names_the_line(tmp_path, monkeypatch):
+    text = module_text("y = 1.0\nout[i] = «x[i] * y»")
+    module = load(tmp_path, text)
+
+    def stumble(*_):
+        raise KeyError("nothing there")
+
+    monkeypatch.setattr(Control, "scalar_binary", stumble)
+    error = refusal(module)
+    says = "the compiler failed: KeyError: 'nothing there'"
+    assert shown(error) == expected(module.__file__, text, kc.CompilerBug, says, kc.CompilerBug.hint)
+    assert isinstance(error.__cause__, KeyError)
+    assert issubclass(MalformedIR, kc.CompilerBug)
 
 
 # -- what is called or captured

@@ -228,6 +228,13 @@ class NoSource(SourceError):
     hint = "define the kernel in a file or a notebook cell, so that its source can be read"
 
 
+class CompilerBug(SourceError):
+    """The compiler itself went wrong while it translated this line."""
+
+    code = "KC114"
+    hint = "this is a mistake of kernelc, not of your kernel: please report it, with the kernel"
+
+
 # 2xx: a launch does not fit its kernel.
 class LaunchError(SourceError):
     """A launch does not fit its kernel. Base of the codes 201 to 209."""

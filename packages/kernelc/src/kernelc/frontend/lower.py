@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from .. import types as t
-from ..errors import MissingAnnotation, Unsupported, WrongType
+from ..errors import CompilerBug, KernelError, MissingAnnotation, Unsupported, WrongType
 from ..ir import FALSE, ArrayRef, Kernel, Param, Query, Value, const, verify
 from .control import Control
 from .convert import Restart
@@ -45,9 +45,10 @@ def signature(source: Source) -> dict[str, t.Type]:
 def lower(source: Source, real: t.Scalar, boxed: Sequence[str] = ()) -> Lowered:
     """Lower a kernel. `boxed` names value parameters that are passed as one-element arrays."""
     try:
-        return _lower(source, real, boxed, records=False)
-    except Restart:
-        return _lower(source, real, boxed, records=True)
+        try:
+            return _lower(source, real, boxed, records=False)
+        except Restart:
+            return _lower(source, real, boxed, records=True)
     except RecursionError:
         raise Unsupported(f"{source.name} is nested too deeply", source.head,
                           advice="split long expressions over several lines") from None  # fmt: skip
@@ -65,7 +66,12 @@ def _lower(source: Source, real: t.Scalar, boxed: Sequence[str], *, records: boo
     frame.env["$ret"] = FALSE
     if records:
         frame.env["$seq"] = const(t.INT64, 0)
-    state.body(source.definition.body)
+    try:
+        state.body(source.definition.body)
+    except (KernelError, Restart, RecursionError):
+        raise
+    except Exception as error:
+        raise CompilerBug(f"the compiler failed: {type(error).__name__}: {error}", state.b.span) from error
     dims = state.dims[0] if state.dims else 0
     body = state.b.block
     body.body[:0] = [Query(v, "tid", axis, None, source.head) for axis, v in enumerate(state.tids[:dims])]

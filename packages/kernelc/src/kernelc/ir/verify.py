@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from ..builtins import TABLE
+from ..errors import CompilerBug
 from ..types import BOOL, leaves
 from . import nodes as n
 
 
-class MalformedIR(AssertionError):
+class MalformedIR(CompilerBug, AssertionError):
     """A pass broke the representation: an error of the compiler, never of its user."""
 
 
@@ -24,7 +25,7 @@ def verify(kernel: n.Kernel) -> n.Kernel:
 
 def _need(condition: bool, stmt: n.Stmt | None, text: str, name: str) -> None:
     if not condition:
-        raise MalformedIR(f"{name}: {text} in {type(stmt).__name__} at {stmt.span if stmt else '?'}")
+        raise MalformedIR(f"{name}: {text} in {type(stmt).__name__}", stmt.span if stmt else None)
 
 
 def _use(values: Iterable[n.Value], defined: set[n.Value], stmt: n.Stmt, name: str) -> None:
