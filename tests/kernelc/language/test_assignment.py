@@ -149,6 +149,20 @@ def several_targets(a, b):
     return x * 100 + y + q * 10 + r + p[0]
 
 
+TABLE = [3, 1, 4, 1, 5]
+ROWS = ((1, 0.5), (2, 0.25), (3, 0.125))
+
+
+@laws.values(int, gives=float, over=[0, 1, 2])
+def items_at_run_time(k):
+    t = (k + 1, k * 2, 7)
+    mixed = (1, 2.5, k)
+    total = 0.0
+    for j in range(k + 2):
+        total += TABLE[j] * ROWS[j % 3][1] + ROWS[k][0]
+    return t[k] + mixed[k] * 10 + total + (1, 2.5, k)[k] + (True, False, k > 1)[k]
+
+
 @laws.arrays(x=[1.0, 2.0, 3.0, 4.0], dim=1)
 def swap_elements(i, x):
     x[0], x[3] = x[3], x[0]

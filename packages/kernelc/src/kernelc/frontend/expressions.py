@@ -186,15 +186,44 @@ class Expressions(Convert):
                 raise self.fail(WrongIndexCount, text, node, advice=f"there is {known}")
             return self.b.query("shape", axis % ndim, base.array)
         if isinstance(base, TupleVal):
-            key = static_int(keys[0])
-            if len(keys) != 1 or key is None or not -len(base.items) <= key < len(base.items):
-                raise self.fail(WrongIndexCount, f"a tuple of {len(base.items)} is indexed by a literal below that",
-                                node, advice="use a vector or kc.local(n, T) for indices at run time")  # fmt: skip
-            return base.items[key]
+            return self.item(base, keys, node)
         if isinstance(base, Agg):
             return self.component(base, keys, node)
-        raise self.fail(TypeMismatch, f"{describe(base)} cannot be indexed", node,
-                        advice="arrays, vectors, matrices, local arrays and tuples can")  # fmt: skip
+        advice = "arrays, vectors, matrices, local arrays and tuples can"
+        if isinstance(base, Known) and hasattr(base.object, "__array__"):
+            advice = "pass it to the launch as an argument"
+        raise self.fail(TypeMismatch, f"{describe(base)} cannot be indexed", node, advice=advice)
+
+    def item(self, base: TupleVal, keys: list[Any], node: ast.AST) -> Any:
+        """An item of a tuple, or of a captured list: known while compiling, or chosen at run time if all are alike."""
+        n, key = len(base.items), static_int(keys[0])
+        if len(keys) != 1 or (key is not None and not -n <= key < n):
+            shown = ast.unparse(node.slice) if isinstance(node, ast.Subscript) else "…"
+            raise self.fail(WrongIndexCount, f"a tuple of {n} has no item [{shown}]", node,
+                            advice=f"its indices are 0 to {n - 1}")  # fmt: skip
+        if key is not None:
+            return base.items[key]
+        index, like = self.as_index(keys[0], node), self.common_item(base, node)
+        self.check_bounds(index, n, _label(node) or describe(base), node)
+        items = [self.convert(v, like, node, "an item of the tuple") for v in base.items]
+        result = items[0]
+        for k, other in enumerate(items[1:], start=1):
+            result = self.select(self.b.op("eq", index, const(index.type, k)), other, result)
+        return result
+
+    def common_item(self, base: TupleVal, node: ast.AST) -> t.Type:
+        """The type that all items of a tuple can take."""
+        numbers = [v for v in base.items if is_number(v)]
+        if len(numbers) == len(base.items) and numbers:
+            kinds = {v.type if isinstance(v, Value) else self.weak_type(v) for v in numbers}
+            reals = {s for s in kinds if s.is_float}
+            return max(reals or kinds, key=lambda s: s.size)
+        found = {type_of(self.strengthen(v)) for v in base.items}
+        kind = found.pop() if len(found) == 1 else None
+        if kind is None:
+            raise self.fail(TypeMismatch, f"{describe(base)} with items of different types is indexed by a literal",
+                            node, advice="make its items alike, or write the index out")  # fmt: skip
+        return kind
 
     def array_index(self, base: ArrayVal, keys: list[Any], node: ast.AST) -> list[Value]:
         array = base.array

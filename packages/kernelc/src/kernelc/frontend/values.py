@@ -125,7 +125,7 @@ def _describe_object(value: Any) -> str:
     name = getattr(value, "__name__", None) or getattr(value, "name", None)
     if isinstance(value, types.ModuleType):
         return f"the module {name}"
-    return f"the function {name}" if callable(value) and name else f"the Python object {value!r}"
+    return f"the function {name}" if callable(value) and name else f"a Python {type(value).__name__}"
 
 
 def component_advice(kind: t.Type | None) -> str:
