@@ -307,6 +307,40 @@ def test_other_shapes_are_refused_by_name(wrong):
         kc.launch(lengths, 4, [np.ones(wrong)], [np.zeros(4)])
 
 
+# -- copies on a tape
+def test_replay_sees_what_converted_arguments_hold_now():
+    x, index, y = np.array([1.0, 2, 3]), np.array([2, 0, 1]), kc.zeros(3, real=kc.float64)
+    flat, z = np.arange(6.0).reshape(3, 2), kc.zeros(2, real=kc.float64)
+    with kc.Tape() as tape:
+        kc.launch(gather, 3, [x, index], [y])
+        kc.launch(lengths, 2, [flat.T], [z])
+    index[:] = [0, 0, 1]
+    flat[:] = [[3, 0], [0, 0], [4, 1]]
+    tape.replay()
+    np.testing.assert_array_equal(y.numpy(), [1, 1, 2])
+    np.testing.assert_array_equal(z.numpy(), [5, 1])
+    index[0] = 2**40
+    with pytest.raises(kc.WrongDtype, match="do not fit"):
+        tape.replay()
+
+
+def test_a_copy_does_not_cut_a_gradient():
+    x, y = kc.array(np.arange(1.0, 7.0).reshape(3, 2), requires_grad=True), np.zeros((3, 2))
+    with kc.Tape(), pytest.raises(kc.Overlap, match="carries a gradient"):
+        kc.launch(double2, (3, 2), [x], [y])
+        kc.launch(lengths, 2, [x.numpy().T], [kc.zeros(2, real=kc.float64)])
+
+
+def test_memory_inside_of_memory_is_known_once():
+    base = np.ones(100)
+    whole, w, y = kc.array(base), kc.array(np.full(10, 2.0), requires_grad=True), kc.zeros(10, real=kc.float64)
+    with kc.Tape(), pytest.raises(kc.Overlap, match="share memory"):
+        kc.launch(double, 10, [whole], [kc.zeros(10, real=kc.float64)])
+        kc.launch(double, 10, [kc.array(base[10:20])], [kc.zeros(10, real=kc.float64)])
+        kc.launch(double, 10, [w], [kc.array(base[50:60])])
+        kc.launch(double, 10, [whole[50:60]], [y])
+
+
 # -- overlap
 def test_a_written_argument_that_overlaps_another_is_refused():
     base = np.zeros(8)

@@ -51,7 +51,7 @@ class Array:
 
     __slots__ = (
         "__weakref__", "_address", "_base", "_data", "_derived", "_grad", "_parent", "_sig", "_storage", "_words",
-        "element", "ndim", "real", "requires_grad", "shape",
+        "element", "ndim", "origin", "real", "requires_grad", "shape",
     )  # fmt: skip
     _data: Data
     element: t.Type
@@ -65,6 +65,8 @@ class Array:
         self._parent: tuple[Array, Callable[[Data], Data]] | None = None
         self._grad: Array | None = None
         self._derived: dict[Any, Array] | None = None
+        self.origin: Array | None = None
+        """What this is a converted copy of, if a launch made it: tapes convert it anew when they run again."""
         self._storage = Storage(source)
         self._set(data, element, address)
         if requires_grad:
@@ -293,7 +295,7 @@ class Array:
                 return self._narrow() if element is t.INT32 and self.element is t.INT64 else None
             # No reference back to this array: a cycle would keep the memory until Python's next collection.
             made = _view_of(self, lambda data: data, element)
-            made._parent = self._parent
+            made._parent, made.origin = self._parent, self.origin
             self._join(made)
             self._derived = {**(self._derived or {}), element: made}
         view = self._derived[element]

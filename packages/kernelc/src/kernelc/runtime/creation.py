@@ -87,6 +87,20 @@ def _converted(plain: Data, base: np.dtype[Any]) -> Data:
     return plain.astype(base)
 
 
+def copied(a: Array, element: t.Type) -> Array:
+    """A copy of an array for kernels that want another element type or layout, and only read it."""
+    data = np.array(_converted(a._data, t.element_dtype(element)[0]), order="C")
+    made = Array(data, t.leaves(element)[0])
+    made.origin = a
+    return made
+
+
+def refresh(a: Array) -> None:
+    """Take over what the array holds now that this one is a copy of."""
+    assert a.origin is not None
+    a._data[...] = _converted(a.origin._data, a._data.dtype)
+
+
 def _converted_struct(plain: Data, base: np.dtype[Any]) -> Data:
     # By name: NumPy itself assigns fields by their position.
     if plain.dtype.names is None or set(plain.dtype.names) != set(base.names or ()):

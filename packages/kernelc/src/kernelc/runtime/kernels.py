@@ -29,7 +29,7 @@ from ..errors import (
 from ..frontend import Source, signature
 from .arrays import Array, numbers
 from .compile import Options, Variant
-from .creation import array
+from .creation import array, copied
 from .memory import is_dense, is_tensor, numpy_of
 
 
@@ -187,14 +187,14 @@ class Kernel:
         if made.element is t.INT64 and kind.element is t.INT32 and not written:
             # NumPy's default integers: a copy serves where it is only read and fits.
             if made.size == 0 or (made._data.min() >= -(2**31) and made._data.max() < 2**31):
-                return array(made._data.astype(np.int32))
+                return copied(made, t.INT32)
         _, trailing = t.element_dtype(kind.element)
         shares = made.as_element(kind.element) is not None
         if trailing and not shares and made._data.shape[made._data.ndim - len(trailing) :] == trailing:
             if written:
                 raise ReadOnly(f"{self.name}: argument {name!r} is written, but its components do not lie side by side",
                                advice="pass a contiguous array")  # fmt: skip
-            return array(np.array(made._data, order="C"))
+            return copied(made, made.element)
         return made
 
     def fit_array(self, name: str, arg: Array, kind: t.ArrayType, real: t.Scalar) -> Array:

@@ -15,6 +15,7 @@ class Ledger:
     def __init__(self) -> None:
         self.known: dict[Any, Array] = {}
         self.ranges: list[tuple[int, int, int]] = []
+        self.longest = 0
         self.storages: dict[int, Storage] = {}
         self.twins: dict[Storage, Storage] = {}
         self.busy: dict[Storage, None] = {}
@@ -46,13 +47,19 @@ class Ledger:
             return
         self.storages[id(storage)] = storage
         low, extent = _range(a.root)
-        at = bisect_left(self.ranges, (low, 0, 0))
-        for near in (at - 1, at):
-            if 0 <= near < len(self.ranges):
-                first, last, other = self.ranges[near]
-                if first < low + extent and low < last:
-                    self.overlap(storage, self.storages[other])
+        for other in self.sharing(low, low + extent):
+            self.overlap(storage, self.storages[other])
         insort(self.ranges, (low, low + extent, id(storage)))
+        self.longest = max(self.longest, extent)
+
+    def sharing(self, low: int, high: int) -> list[int]:
+        """The storages that have bytes between two addresses."""
+        found, at = [], bisect_left(self.ranges, (low - self.longest, 0, 0))
+        while at < len(self.ranges) and self.ranges[at][0] < high:
+            if self.ranges[at][1] > low:
+                found.append(self.ranges[at][2])
+            at += 1
+        return found
 
     def overlap(self, a: Storage, b: Storage) -> None:
         self.twins[a], self.twins[b] = b, a

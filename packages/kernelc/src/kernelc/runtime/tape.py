@@ -33,6 +33,7 @@ from ..errors import (
 from ..types import leaves
 from . import launches, recording, reports, strips
 from .arrays import Array, Storage, _plain, as_view
+from .creation import refresh
 from .kernels import Plan
 from .ledger import Ledger
 from .memory import array_words
@@ -127,6 +128,9 @@ class Tape:
         """Run and record a launch."""
         variant = plan.variant
         args = [self._ledger.canonical(a) if a.__class__ is Array else a for a in args]
+        for a in args:
+            if a.__class__ is Array and a.origin is not None:
+                self._copy_again(a)
         entry = Entry(f"launch {len(self.entries)} ({plan.kernel.name})", plan, args, dim, device)
         seeds = frozenset(i for i in plan.arrays if args[i].real is not None and self._carries(args[i]))
         self._touch([args[i] for i in plan.arrays])
@@ -147,6 +151,16 @@ class Tape:
             entry.finals[i] = (storage, storage.version)
             self._needed[entry.finals[i]] = entry
         self.entries.append(entry)
+
+    def _copy_again(self, a: Array) -> None:
+        """An argument was converted for its launch: so it will be in a replay."""
+        assert a.origin is not None
+        origin = self._ledger.canonical(a.origin)
+        if self._carries(origin):
+            raise CutGradient("an argument is a copy of an array that carries a gradient, which would end there",
+                              advice="pass the array itself, contiguous and of the kernel's element type")  # fmt: skip
+        self._touch([origin])
+        self._forward.add_call(partial(refresh, a))
 
     def _plan_adjoint(self, entry: Entry, seeds: frozenset[int]) -> None:
         """Find out what the adjoint will read, and which arrays carry a gradient from here on."""
