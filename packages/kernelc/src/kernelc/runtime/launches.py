@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+import threading
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from math import prod
@@ -180,16 +181,17 @@ def bump(plan: Plan, args: Sequence[Any]) -> None:
         args[i]._storage.version += 1
 
 
-_shadows: list[np.ndarray[Any, Any]] = []
+_shadows = threading.local()
+"""Keeps the shadows of this thread's last launch: `arrays`."""
 
 
 def with_shadows(plan: Plan, args: Sequence[Any], block: bytearray) -> bytes:
     """Debug mode: for every array that the launch writes, who stored to and who touched each of its numbers."""
-    _shadows.clear()
+    _shadows.arrays = []
     for i in plan.variant.written:
         leaves = len(t.leaves(args[i].element))
         shadow = np.zeros(max(1, 3 * leaves * args[i].size), np.int64)
-        _shadows.append(shadow)
+        _shadows.arrays.append(shadow)
         struct.pack_into("<q", block, 8 * plan.variant.layout.slots[i].role("shadow"), shadow.ctypes.data)
     return bytes(block)
 
