@@ -1,5 +1,6 @@
 /* Tiny kernels, written by hand as the compiler would emit them: one law of the native core each. */
 #include <stddef.h>
+#include <string.h>
 
 #include "kernelc/context.h"
 

@@ -7,6 +7,7 @@ lanes (their index is replaced), effects happen for active lanes only, in the or
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 
 from .. import ir
@@ -20,9 +21,20 @@ _VECTORS = {"bool": "vb", "int32": "vi", "int64": "vl", "uint32": "vu", "float32
 _INFIX = frozenset(("add", "sub", "mul", "div", "lt", "le", "gt", "ge", "eq", "ne", "bitand", "bitor", "bitxor"))
 
 
-def lanes_header(widths: Sequence[int], libmvec: bool) -> str:
-    """What a translation unit with kernels of these widths includes."""
+# What lanes.h leaves out unless it is asked for: reading all of it takes as long as compiling a small kernel.
+_PARTS = {
+    "KC_WITH_FLOAT64": re.compile(r"\(double\*\)|_float64\(|\bvd\b"),
+    "KC_WITH_INT64": re.compile(r"\(int64_t\*\)|_int64\("),
+    "KC_WITH_UINT32": re.compile(r"\(uint32_t\*\)|_uint32\(|\bvu\b"),
+    "KC_WITH_MATH": re.compile(r"\b(a?(sin|cos|tan)h?|atan2|exp|expm1|log|log1p|log2|log10|cbrt|erf|pow|hypot)f?\(|"
+                               r"kc_(sigmoid|softplus)\("),
+}  # fmt: skip
+
+
+def lanes_header(texts: Sequence[str], widths: Sequence[int], libmvec: bool) -> str:
+    """What a translation unit with these kernels, of these widths, includes."""
     lines = ["#define KC_LIBMVEC 1"] if libmvec else []
+    lines += [f"#define {part} 1" for part, use in _PARTS.items() if any(map(use.search, texts))]
     for width in sorted(set(widths)):
         lines += [f"#define KC_LANES {width}", '#include "kernelc/lanes.h"']
     return "\n".join(lines) + "\n" if lines else ""
@@ -335,7 +347,7 @@ class _LaneEmitter(_Emitter):
             self.own_write(s)
             self.put("} else {")
             self.depth += 1
-            self.each_lane(s, write)
+            self.each_lane(s, write, partial=self.own_condition(s.array.position) == "true")
             self.depth -= 1
             self.put("}")
         else:
@@ -353,21 +365,24 @@ class _LaneEmitter(_Emitter):
             values = [f"kc_load_own<{count}>({base}, {c}) + {v}" for c, v in enumerate(values)]
         self.put(f"    kc_store_own({base}, {', '.join(values)});")
 
-    def each_lane(self, s: ir.Store | ir.Atomic, write: Callable[[str, str], str]) -> None:
+    def each_lane(self, s: ir.Store | ir.Atomic, write: Callable[[str, str], str], *, partial: bool = False) -> None:
+        """Write lane by lane; `partial`: the group is known not to be full."""
         at = self.offsets(s)
         buffers = [self.temporary(_VECTORS[v.type.name], self.vector(v)) for v in s.values]
-        self.put(f"if ({self.full}) {{")
-        self.put(f"    for (int l = 0; l < {self.width}; ++l) {{")
-        self.one_lane(s, at, buffers, write)
-        self.put("    }")
-        self.put("} else {")
+        if not partial:
+            self.put(f"if ({self.full}) {{")
+            self.put(f"    for (int l = 0; l < {self.width}; ++l) {{")
+            self.one_lane(s, at, buffers, write)
+            self.put("    }")
+            self.put("} else {")
         bits = f"b{len(self.names)}"
         self.names[ir.Value(BOOL)] = bits
         self.put(f"    for (uint32_t {bits} = kc_bits({self.mask}); {bits}; {bits} &= {bits} - 1) {{")
         self.put(f"        const int l = __builtin_ctz({bits});")
         self.one_lane(s, at, buffers, write)
         self.put("    }")
-        self.put("}")
+        if not partial:
+            self.put("}")
 
     def one_lane(self, s: ir.Store | ir.Atomic, at: str, buffers: list[str], write: Callable[[str, str], str]) -> None:
         element: Type = s.array.type.element

@@ -203,7 +203,7 @@ def _units(codes: Mapping[Any, Code]) -> dict[str, list[Any]]:
 def _unit(texts: Sequence[str], widths: Sequence[int]) -> str:
     """A translation unit of several kernels."""
     used = [w for w in widths if w]
-    return HEADER + (lanes_header(used, simd().libmvec) if used else "") + "".join(texts)
+    return HEADER + (lanes_header(texts, used, simd().libmvec) if used else "") + "".join(texts)
 
 
 def _symbol(name: str) -> str:

@@ -4,7 +4,12 @@
 #define KERNELC_CONTEXT_H
 
 #include <stdint.h>
+#if defined(__CUDACC__) || !defined(__GNUC__)
 #include <string.h>
+#define KC_COPY memcpy
+#else
+#define KC_COPY __builtin_memcpy /* reading string.h takes longer than a small kernel */
+#endif
 #ifndef __cplusplus
 #include <stdbool.h>
 #endif
@@ -89,11 +94,11 @@ KC_FN char* kc_release(kc_context* ctx, uint64_t bytes) {
 /* memcpy: a mix of 1, 4 and 8 byte values leaves them unaligned. */
 #define KC_PUSH_POP(name, type)                                      \
     KC_FN void kc_push_##name(kc_context* ctx, type value) {         \
-        memcpy(kc_reserve(ctx, sizeof value), &value, sizeof value); \
+        KC_COPY(kc_reserve(ctx, sizeof value), &value, sizeof value); \
     }                                                                \
     KC_FN type kc_pop_##name(kc_context* ctx) {                      \
         type value;                                                  \
-        memcpy(&value, kc_release(ctx, sizeof value), sizeof value); \
+        KC_COPY(&value, kc_release(ctx, sizeof value), sizeof value); \
         return value;                                                \
     }
 KC_PUSH_POP(f32, float)
@@ -115,7 +120,7 @@ KC_FN void kc_undo_log(kc_context* ctx, void* address, uint32_t size) {
     kc_undo* entry = ctx->undo + ctx->undo_top++;
     entry->address = (char*)address;
     entry->size = size;
-    memcpy(&entry->old, address, size);
+    KC_COPY(&entry->old, address, size);
 }
 
 /* Puts back what was stored since the mark, newest first. */
@@ -123,9 +128,9 @@ KC_FN void kc_undo_to(kc_context* ctx, int64_t mark) {
     while (ctx->undo_top > mark) {
         const kc_undo* entry = ctx->undo + --ctx->undo_top;
         /* Constant sizes are one store; a variable one is a call. */
-        if (entry->size == 4) memcpy(entry->address, &entry->old, 4);
-        else if (entry->size == 8) memcpy(entry->address, &entry->old, 8);
-        else memcpy(entry->address, &entry->old, entry->size);
+        if (entry->size == 4) KC_COPY(entry->address, &entry->old, 4);
+        else if (entry->size == 8) KC_COPY(entry->address, &entry->old, 8);
+        else KC_COPY(entry->address, &entry->old, entry->size);
     }
 }
 

@@ -111,7 +111,7 @@ template <class T> KC_FN uint32_t kc_to_uint32(T x) {
 /* Words of the argument block. */
 template <class T> KC_FN T kc_word(const int64_t* word) {
     T value;
-    memcpy(&value, word, sizeof value);
+    KC_COPY(&value, word, sizeof value);
     return value;
 }
 

@@ -1,6 +1,7 @@
 /* A group of KC_LANES threads in vector registers: types, selection, memory and mathematics, lane by lane.
    Included once per width, with KC_LANES defined; everything lives in a namespace named after the width.
-   The vector types are those of GCC and clang: the compiler maps them to whatever registers there are. */
+   The vector types are those of GCC and clang: the compiler maps them to whatever registers there are.
+   Parts that few kernels use are left out unless KC_WITH_… asks for them: the compiler reads this for every kernel. */
 
 #define KC_PASTE_(a, b) a##b
 #define KC_PASTE(a, b) KC_PASTE_(a, b)
@@ -150,10 +151,16 @@ KC_LANE int64_t kc_highest(vb m, vl x) {
         } \
     }
 KC_MEMORY(float32, float, vf, mf, vi)
+#ifdef KC_WITH_FLOAT64
 KC_MEMORY(float64, double, vd, md, vl)
+#endif
 KC_MEMORY(int32, int32_t, vi, mi, vi)
+#ifdef KC_WITH_INT64
 KC_MEMORY(int64, int64_t, vl, ml, vl)
+#endif
+#ifdef KC_WITH_UINT32
 KC_MEMORY(uint32, uint32_t, vu, mu, vi)
+#endif
 #undef KC_MEMORY
 KC_LANE vb kc_gather_bytes(const bool* p, vl at) {
     vb r;
@@ -199,6 +206,7 @@ KC_LANE vu kc_sign(vu x) { return x != 0 ? kc_splat(1u) : (vu){}; }
 KC_ORDER(vf) KC_ORDER(vd) KC_ORDER(vi) KC_ORDER(vl) KC_ORDER(vu)
 #undef KC_ORDER
 
+#ifdef KC_WITH_MATH
 /* ---- mathematics: the vector functions of glibc (at most 4 units in the last place), or lane by lane */
 #if defined(KC_LIBMVEC) && defined(__AVX512F__) && KC_LANES == 16
 #define KC_VECTOR_F(name, args) KC_PASTE(KC_PASTE(_ZGVeN16, args), KC_PASTE(_, name))
@@ -240,13 +248,14 @@ KC_MATH2(pow) KC_MATH2(atan2) KC_MATH2(hypot)
 #undef KC_MATH2_D
 #undef KC_VECTOR_F
 #undef KC_VECTOR_D
-#undef KC_EACH1
-#undef KC_EACH2
 
 KC_LANE vf kc_sigmoid(vf x) { return 0.5f * (tanhf(0.5f * x) + 1.0f); }
 KC_LANE vd kc_sigmoid(vd x) { return 0.5 * (tanh(0.5 * x) + 1.0); }
 KC_LANE vf kc_softplus(vf x) { return (x > 0 ? x : (vf){}) + log1pf(expf(-kc_abs(x))); }
 KC_LANE vd kc_softplus(vd x) { return (x > 0 ? x : (vd){}) + log1p(exp(-kc_abs(x))); }
+#endif
+#undef KC_EACH1
+#undef KC_EACH2
 
 #define KC_TO_INT(V, R, name) KC_LANE R name(V x) { R r; for (int l = 0; l < W; ++l) r[l] = ::name(x[l]); return r; }
 KC_TO_INT(vf, vi, kc_to_int32) KC_TO_INT(vd, vi, kc_to_int32) KC_TO_INT(vf, vl, kc_to_int64)
