@@ -138,7 +138,7 @@ class Case:
         for name, what in self.arguments.items():
             if isinstance(what, Argument):
                 given = what.make(n, REALS[real], random, strided)
-                if shift and what.data is not None and what.grad:
+                if shift and what.data is not None and what.grad and self.slope is None:
                     given.numpy()[...] *= random.uniform(0.99, 1.01, given.numpy().shape)
                 made[name] = given
             else:

@@ -129,3 +129,39 @@ def test_strided_views_are_as_good_as_dense_arrays(case):
     want, want_gradients = forward_and_backward(case)
     assert not apart(results, want, 1e-12)
     assert not apart(gradients, want_gradients, 1e-12)
+
+
+@kc.func
+def early(a: float) -> float:
+    q = 2
+    for k in range(q % 3 + 1):
+        if a > 0.1 or k % 2 == 0:
+            if q < 3:
+                q //= 2
+                return kc.sin(a * a)
+    return kc.sin(a)
+
+
+@kc.kernel
+def slope_of_early(x: kc.Array[float], out: kc.Array[float]):
+    i = kc.tid()
+    out[i] = kc.grad(early)(x[i])
+
+
+def test_what_cannot_be_differentiated_twice_is_refused():
+    """Only whole numbers are kept by the loop in `early`."""
+    x, out = kc.array(np.ones(2), requires_grad=True), kc.array(np.zeros(2))
+    kc.launch(slope_of_early, 2, [x], [out])
+    np.testing.assert_allclose(out.numpy(), 2 * np.cos(1))
+    with pytest.raises(kc.NotDifferentiable, match="cannot be differentiated again"), kc.Tape():
+        kc.launch(slope_of_early, 2, [x], [out])
+
+
+@pytest.mark.nightly
+@cases
+def test_debug_mode_changes_nothing(case, monkeypatch):
+    want, want_gradients = forward_and_backward(case)
+    monkeypatch.setattr(kc.config, "debug", True)
+    results, gradients = forward_and_backward(case)
+    assert not apart(results, want, 1e-12)
+    assert not apart(gradients, want_gradients, 1e-12)

@@ -139,6 +139,23 @@ def slope_of_loop(x: kc.Array[float], c: kc.Array[float], n: int, out: kc.Array[
 case("kc.grad of a loop", slope_of_loop, N, x=leaf(N), c=const(N), n=5, out=zeros(N))
 
 
+@kc.func
+def damped_sum(a: float, n: int) -> float:
+    r = 0.0
+    for k in range(n):
+        r = 0.5 * r + kc.sin(a * float(k))
+    return r
+
+
+@kc.kernel
+def slope_of_sum(x: kc.Array[float], n: int, out: kc.Array[float]):
+    i = kc.tid()
+    out[i] = kc.grad(damped_sum)(x[i], n) * x[i]
+
+
+case("kc.grad of a loop that keeps nothing, and its gradient", slope_of_sum, N, x=leaf(N), n=5, out=zeros(N))
+
+
 @kc.kernel
 def boxed(x: kc.Array[float], k: float, offset: kc.float3, out: kc.Array[kc.float3]):
     i = kc.tid()

@@ -42,6 +42,22 @@ case("square of a sum, with a value from before the loop", square_of_sum, x=leaf
 
 
 @kc.kernel
+def modulated(x: kc.Array[float], k: kc.Array[float], n: int, out: kc.Array[float]):
+    i = kc.tid()
+    a = x[i] * x[i]
+    b = kc.float2(k[0], a)
+    s = 0.0
+    for j in range(n):
+        s += kc.sin(a * float(j)) * b.x
+        while s > b.y * k[0]:
+            s -= a * k[0]
+    out[i] = s
+
+
+case("values from outside in every iteration", modulated, N, x=leaf(N), k=leaf(1), n=7, out=zeros(N))
+
+
+@kc.kernel
 def pendulum(x: kc.Array[float], n: int, dt: float, out: kc.Array[float]):
     q = x[0]
     v = x[1]

@@ -165,7 +165,7 @@ class _Reverser:
             memory.count = trips
         body.block.params, body.block.yields = params, yields
         stop = inner.get(stmt.stop, stmt.stop) if stmt.stop is not None else None
-        b.emit(ir.Loop(outs, trips, inits, body.block, stop, stmt.span))
+        b.emit(ir.Loop(outs, trips, inits, body.block, stop, stmt.span, stmt.down))
 
     def backward_loop(self, b: ir.Builder, stmt: ir.Loop, m: Names, adj: Adjoints, memory: _Memory) -> None:
         params = stmt.body.params[1:]
@@ -176,6 +176,7 @@ class _Reverser:
                 self.unwind(b, stmt, m, memory)
             return
         assert memory.tape is not None and memory.count is not None
+        _check_tapes(stmt)
         body = ir.Builder(ir.Block(), stmt.span)
         inner = dict(m)
         (k,) = fresh(stmt.body.params[:1], inner)
@@ -199,7 +200,8 @@ class _Reverser:
             *(self.or_zero(None, v.type) for v in outer),
         ]
         outs = [ir.Value(v.type, v.name) for v in body.block.params[1:]]
-        b.emit(ir.Loop(outs, memory.count, inits, body.block, None, stmt.span, down=True))
+        # A loop that already counts down is the reverse sweep of a kc.grad: its own goes up.
+        b.emit(ir.Loop(outs, memory.count, inits, body.block, None, stmt.span, down=not stmt.down))
         for i, out in zip(moving, outs, strict=False):
             self.give(b, adj, stmt.inits[i], out)
         for v, out in zip(outer, outs[len(moving) :], strict=True):
@@ -351,6 +353,13 @@ class _Reverser:
         for value, g in zip(stmt.args, results, strict=True):
             if value.type.is_float:
                 self.give(b, adj, value, g)
+
+
+def _check_tapes(loop: ir.Loop) -> None:
+    """A loop that fills a tape for another loop, or empties it, cannot be run again in the reverse sweep."""
+    inside = list(loop.body.walk())
+    if {s.tape for s in inside if isinstance(s, ir.Push)} != {s.tape for s in inside if isinstance(s, ir.Pop)}:
+        raise NotDifferentiable("the gradient of a loop, taken by kc.grad, cannot be differentiated again", loop.span)
 
 
 def _check_atomics(kernel: ir.Kernel, activity: Activity) -> None:

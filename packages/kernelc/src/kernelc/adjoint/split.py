@@ -28,6 +28,10 @@ class _Splitter(Cloner):
         super().statement(b, stmt, m)
 
     def loop(self, b: ir.Builder, stmt: ir.Loop, m: Names) -> None:
+        if stmt.down:
+            # The reverse sweep of a kc.grad: it counts down, and what it needs was kept by the loop before.
+            super().loop(b, stmt, m)
+            return
         kind = stmt.body.params[0].type
         trips = m.get(stmt.trips, stmt.trips) if stmt.trips is not None else None
         length, outer_trips = self.lengths(b, trips, kind)
