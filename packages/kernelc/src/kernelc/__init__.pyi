@@ -8,6 +8,7 @@ from . import testing as testing
 from .config import config as config
 from .errors import AssertFailed as AssertFailed
 from .errors import CacheNotWritable as CacheNotWritable
+from .errors import CompilerBug as CompilerBug
 from .errors import CompilerFailed as CompilerFailed
 from .errors import CutGradient as CutGradient
 from .errors import DivisionByZero as DivisionByZero
