@@ -150,7 +150,7 @@ def _function(draw: st.DrawFn, name: str) -> str:
     head, local, feature, result = FUNCTIONS[name]
     writer = _Writer(draw, ("", feature), budget=4, returns=result)
     writer.block(1)
-    text = writer.text + result
+    text = f"{writer.text}\n{result}"
     lines = [f"    {line}" for n, line in local.items() if re.search(rf"\b{n}\b", text)]
     return "\n".join(["@kc.func", f"def {head}:", *lines, *writer.lines, f"    return {result}"]) + "\n\n\n"
 
