@@ -12,7 +12,7 @@ REALS = {np.float64: kc.float64, np.float32: kc.float32}
 
 def launch(kernel, inputs, width, seed=None):
     """Run a kernel on columns of numbers; with a seed for its output also the gradients of its inputs."""
-    inputs = [np.asarray(x) for x in inputs]
+    inputs = [np.array(x) for x in inputs]  # each has memory, and so a gradient, of its own
     real = next(x.dtype.type for x in inputs if x.dtype.kind == "f")
     arrays = [kc.array(x, dtype=float, requires_grad=seed is not None) for x in inputs]
     out = kc.zeros((len(inputs[0]), width), dtype=float, real=REALS[real])
