@@ -144,12 +144,12 @@ class Case:
         return made
 
 
-def compile_together(cases: list[Case], modules: int = 4) -> None:
-    """Machine code for many programs at once: a few modules, two at a time."""
+def compile_together(cases: list[Case], size: int = 10) -> None:
+    """Machine code for many programs at once: modules of ten programs, two at a time."""
     jobs = [case.jobs(case.kernel) + case.jobs(case.in_lanes) for case in cases]
-    parts = [[job for made in jobs[k::modules] for job in made] for k in range(modules)]
+    parts = [[job for made in jobs[k : k + size] for job in made] for k in range(0, len(jobs), size)]
     with ThreadPoolExecutor(2) as pool:
-        list(pool.map(lambda part: prebuild(part, total=THREADS), [p for p in parts if p]))
+        list(pool.map(lambda part: prebuild(part, total=THREADS), parts))
 
 
 # -- laws

@@ -1,7 +1,7 @@
 """Random programs through every law. A failure is shrunk, and its source printed.
 
 The interpreter runs the same intermediate representation as the compiler, so most laws need no C++: mistakes of the
-front end and of the adjoint shrink quickly. The programs are then compiled together, in two modules.
+front end and of the adjoint shrink quickly. The programs are then compiled together, in modules of ten.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ import numpy as np
 
 from .. import ir
 from .. import types as t
-from ..errors import KernelError, WrongArity
+from ..errors import KernelError, WrongArity, WrongChoice, WrongDtype, public
 from ..runtime import Tape, launch
 from ..runtime.arrays import Array, _plain
 from ..runtime.kernels import Kernel
@@ -33,6 +33,7 @@ class GradientMismatch(KernelError, AssertionError):
         super().__init__(message)
 
 
+@public
 def gradcheck(
     kernel: Kernel | Callable[..., Any], dim: int | Sequence[int] | None, inputs: Sequence[Any] = (),
     outputs: Sequence[Any] = (), *, eps: float | None = None, atol: float | None = None, rtol: float | None = None,
@@ -60,6 +61,7 @@ def gradcheck(
     return not wrong
 
 
+@public
 def jacobian(
     kernel: Kernel | Callable[..., Any], dim: int | Sequence[int] | None, inputs: Sequence[Any] = (),
     outputs: Sequence[Any] = (), *, wrt: Which, of: Which, device: str = "cpu",
@@ -101,7 +103,7 @@ class _Trial:
         for i in self.wrt:
             a = self.args[i]
             if not isinstance(a, Array) or a.real is None:
-                raise TypeError(f"{self.names[i]} holds no reals: nothing can be differentiated by it")
+                raise WrongDtype(f"{self.names[i]} holds no reals: nothing can be differentiated by it")
             a.requires_grad = True
         self.start = {i: a._data.copy() for i, a in enumerate(self.args) if isinstance(a, Array)}
         self.run()
@@ -117,7 +119,7 @@ class _Trial:
         for i, a in enumerate(self.given):
             if a is which:
                 return i
-        raise ValueError(f"{which!r} is no argument of {_name(self.kernel)}; it has {', '.join(self.names)}")
+        raise WrongChoice(f"{which!r} is no argument of {_name(self.kernel)}", advice=f"it has {', '.join(self.names)}")
 
     def readable(self, inputs: int) -> list[int]:
         """What is checked by default."""

@@ -11,6 +11,7 @@ import numpy as np
 from hypothesis.strategies import SearchStrategy
 
 from .. import types as t
+from ..errors import WrongType
 from ..runtime.arrays import Array
 
 Data = np.ndarray[Any, Any]
@@ -27,7 +28,7 @@ def scalars(
     """
     kind = t.as_type(dtype)
     if not isinstance(kind, t.Scalar):
-        raise TypeError(f"{dtype!r} is not a scalar type; see kc.testing.values")
+        raise WrongType(f"{dtype!r} is not a scalar type", advice="kc.testing.values makes values of every type")
     if kind is t.BOOL:
         return st.booleans()
     low, high = _range(kind, min_value, max_value)
