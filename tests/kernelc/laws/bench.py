@@ -188,8 +188,8 @@ class Run:
 class Push(Run):
     """Launches with forward mode: every piece of memory has its tangent."""
 
-    def __init__(self, tangents: dict[Array, np.ndarray]):
-        super().__init__()
+    def __init__(self, tangents: dict[Array, np.ndarray], n: int):
+        super().__init__(n)
         self.dots = {a._storage: (a.root, self.wide(a, d)) for a, d in tangents.items()}
 
     def wide(self, a: Array, dot: np.ndarray) -> np.ndarray:

@@ -20,7 +20,7 @@ def _jobs(case):
     if case.strided:
         looks.append((1, Look(("forward", "adjoint")), {"strided": True}))
     if case.sizes:
-        looks.append((MIDDLE, Look(("forward", "adjoint"), n=MIDDLE), {"n": MIDDLE}))
+        looks.append((MIDDLE, Look(("forward", "adjoint", "tangent"), n=MIDDLE), {"n": MIDDLE}))
     for total, look, options in looks:
         case.program(look, *case.make(**options).values())
         yield from ((total, job) for job in look.jobs)

@@ -3,7 +3,20 @@
 import numpy as np
 import pytest
 from laws import bench
-from laws.bench import CASES, LARGE, MIDDLE, Argument, Push, Run, apart, forward_and_backward, record, same_bits, spread
+from laws.bench import (
+    CASES,
+    LARGE,
+    MIDDLE,
+    SMALL,
+    Argument,
+    Push,
+    Run,
+    apart,
+    forward_and_backward,
+    record,
+    same_bits,
+    spread,
+)
 from laws.corpus import all as _all  # noqa: F401
 
 import kernelc as kc
@@ -56,19 +69,20 @@ def test_single_precision_has_the_same_gradient(case):
 
 @cases
 def test_forward_mode_is_the_transpose(case):
-    args = case.make()
-    leaves = [n for n, what in case.arguments.items() if isinstance(what, Argument) and what.grad]
-    random = np.random.default_rng(3)
-    v = {n: spread(args[n], random.uniform(-1, 1, args[n].shape)) for n in leaves}
-    push = Push({args[n]: v[n] for n in leaves})
-    case.program(push, *args.values())
+    for n in (SMALL, MIDDLE) if case.sizes else (SMALL,):
+        args = case.make(n)
+        leaves = [name for name, what in case.arguments.items() if isinstance(what, Argument) and what.grad]
+        random = np.random.default_rng(3)
+        v = {name: spread(args[name], random.uniform(-1, 1, args[name].shape)) for name in leaves}
+        push = Push({args[name]: v[name] for name in leaves}, n)
+        case.program(push, *args.values())
 
-    recorded = record(case)
-    w = recorded.weights()
-    recorded.backward()
-    pushed = sum(bench.flat(w[n]) @ bench.flat(push.tangent(args[n])) for n in w)
-    pulled = sum(bench.flat(g) @ bench.flat(v[n]) for n, g in recorded.gradients().items())
-    assert pushed == pytest.approx(pulled, rel=1e-9, abs=1e-9)
+        recorded = record(case, n=n)
+        w = recorded.weights()
+        recorded.backward()
+        pushed = sum(bench.flat(w[name]) @ bench.flat(push.tangent(args[name])) for name in w)
+        pulled = sum(bench.flat(g) @ bench.flat(v[name]) for name, g in recorded.gradients().items())
+        assert pushed == pytest.approx(pulled, rel=1e-9, abs=1e-9)
 
 
 @cases
