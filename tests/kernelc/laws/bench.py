@@ -23,7 +23,7 @@ from kernelc.runtime.compile import Options
 from kernelc.runtime.kernels import Kernel
 
 CASES: dict[str, Case] = {}
-SMALL, MIDDLE, LARGE = 3, 21, 600
+SMALL, MIDDLE, LARGE = 3, 21, 20_000
 """Threads: one by one; some groups of SIMD lanes and a rest; enough for several workers."""
 REALS = {"f64": kc.float64, "f32": kc.float32}
 

@@ -130,7 +130,7 @@ def count_while(x: kc.Array[float], count: kc.Array[int], n: int, out: kc.Array[
     out[i] = a
 
 
-case("a count decides how long a loop runs", count_while, N, x=leaf(N), count=whole(1), n=2000, out=zeros(N))
+case("a count decides how long a loop runs", count_while, N, x=leaf(N), count=whole(1), n=40000, out=zeros(N))
 
 
 @kc.kernel
