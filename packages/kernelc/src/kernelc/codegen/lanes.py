@@ -16,6 +16,7 @@ from ..types import BOOL, FLOAT32, FLOAT64, Scalar, Type, element_size, leaf_off
 from .cpp import _TYPES, Code, _Emitter, _literal
 from .ownership import thread_indices
 from .uniform import is_divergent, varying_values
+from .windows import find_windows, window_code
 
 _VECTORS = {"bool": "vb", "int32": "vi", "int64": "vl", "uint32": "vu", "float32": "vf", "float64": "vd"}
 _INFIX = frozenset(("add", "sub", "mul", "div", "lt", "le", "gt", "ge", "eq", "ne", "bitand", "bitor", "bitxor"))
@@ -55,6 +56,7 @@ class _LaneEmitter(_Emitter):
         self.divergent = False
         self.masks = 0
         self.rows = self.row_widths()
+        self.windows = find_windows(kernel, self.varying, self.is_own_access, self.is_whole)
 
     # -- the whole
     def run(self) -> Code:
@@ -80,8 +82,19 @@ class _LaneEmitter(_Emitter):
             "        const vi lane = full ? kc_iota() : kc_min(kc_iota(), kc_splat(left - 1));",
             "        ctx->thread = thread; (void)active; (void)lane;",
         ]
-        text = [*self.function_text, *head, *head_lines, *own, *loop, *body, "    }", "}"]
+        before, opened, closed = window_code(kernel=self.kernel, windows=self.windows, width=w)
+        text = [*self.function_text, *head, *head_lines, *own, *before, *loop, *opened, *body, *closed, "    }", "}"]
         return Code(self.entry, "\n".join(text) + "\n", self.sites, self.kernel.name)
+
+    def in_window(self, s: ir.Load | ir.Store | ir.Atomic) -> bool:
+        return (s.array.position, s.array.role) in self.windows and self.is_own_access(s) and not self.divergent
+
+    def own_place(self, s: ir.Load | ir.Store | ir.Atomic) -> str:
+        """A pointer to the first leaf of the element of the group's first thread."""
+        first = leaves(s.array.type.element)
+        if self.in_window(s):
+            return f"({_TYPES[first[0].name]}*)w{s.array.position}_{s.array.role}"
+        return f"{self.pointer(s.array, 0)} + thread * {len(first)}"
 
     def own_arrays(self) -> set[int]:
         return {s.array.position for s in self.kernel.body.walk()
@@ -263,11 +276,15 @@ class _LaneEmitter(_Emitter):
         if self.is_uniform_access(s) and not any(v in self.varying for v in s.outs):
             super().emit_Load(s)
             return
-        if self.is_own_access(s):
+        if self.in_window(s):
+            for out, text in zip(s.outs, self.own_load(s), strict=True):
+                self.define(out, text)
+        elif self.is_own_access(s):
             for out in s.outs:
                 self.put(f"{self.kind(out)} {self.name(out)};")
             self.put(f"if ({self.full} && own{s.array.position}) {{")
-            self.own_load(s)
+            for out, text in zip(s.outs, self.own_load(s), strict=True):
+                self.put(f"    {self.name(out)} = {text};")
             self.put("} else {")
             self.depth += 1
             self.gather(s, declare=False)
@@ -291,11 +308,9 @@ class _LaneEmitter(_Emitter):
         self.depth -= 1
         self.put("}")
 
-    def own_load(self, s: ir.Load) -> None:
-        count = len(leaves(s.array.type.element))
-        base = f"{self.pointer(s.array, 0)} + thread * {count}"
-        for out, comp in zip(s.outs, s.comps, strict=True):
-            self.put(f"    {self.name(out)} = kc_load_own<{count}>({base}, {comp});")
+    def own_load(self, s: ir.Load) -> list[str]:
+        count, base = len(leaves(s.array.type.element)), self.own_place(s)
+        return [f"kc_load_own<{count}>({base}, {comp})" for comp in s.comps]
 
     def gather(self, s: ir.Load, *, declare: bool) -> None:
         at = self.offsets(s)
@@ -342,7 +357,9 @@ class _LaneEmitter(_Emitter):
 
     def scatter(self, s: ir.Store | ir.Atomic, write: Callable[[str, str], str]) -> None:
         """Write the active lanes in thread order; a group that owns its elements writes them together."""
-        if self.is_own_access(s) and self.is_whole(s):
+        if self.in_window(s):
+            self.own_write(s)
+        elif self.is_own_access(s) and self.is_whole(s):
             self.put(f"if ({self.full} && own{s.array.position}) {{")
             self.own_write(s)
             self.put("} else {")
@@ -358,8 +375,7 @@ class _LaneEmitter(_Emitter):
         return count == 1 or (len(s.comps) == count and count <= 3)
 
     def own_write(self, s: ir.Store | ir.Atomic) -> None:
-        count = len(leaves(s.array.type.element))
-        base = f"{self.pointer(s.array, 0)} + thread * {count}"
+        count, base = len(leaves(s.array.type.element)), self.own_place(s)
         values = [self.vector(s.values[s.comps.index(c)]) for c in range(count)]
         if isinstance(s, ir.Atomic):
             values = [f"kc_load_own<{count}>({base}, {c}) + {v}" for c, v in enumerate(values)]

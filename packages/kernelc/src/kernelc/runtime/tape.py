@@ -586,10 +586,11 @@ class Tape:
                 words.append(pack(a))
             elif self._point(words, entry, i, program):
                 dense.add(i)
-        (binary,) = plan.variant.binaries([("adjoint", entry.seeds)], frozenset(dense), total)
         grads = [entry.args[i]._storage for i in entry.active]
-        # Two arguments that are parts of one array have one gradient: threads must not add to it at the same time.
+        # Two arguments that are parts of one array have one gradient: threads must not add to it at the same time, nor
+        # may a group see part of it through a copy.
         apart = len(set(grads)) == len(grads)
+        (binary,) = plan.variant.binaries([("adjoint", entry.seeds)], frozenset(dense), total if apart else 1)
         step = strips.add_launch(program, binary, b"".join(words), total, entry.args, self._scratch, apart)
         codes[step] = binary.code
         program.keep((entry, binary))
