@@ -202,7 +202,7 @@ def chapters() -> dict[str, str]:
 
 def errors_page() -> str:
     text = [f"<!-- {HOW.format('kernelc/errors.py')} -->", _ERRORS]
-    kinds = sorted(all_errors(), key=lambda e: e.code)
+    kinds = sorted(all_errors(), key=lambda e: (e.code, e.__name__))
     for digit, title in chapters().items():
         rows = [error_row(e) for e in kinds if e.code[2] == digit]
         text += [f"## {digit}xx: {title}\n", table("Code | Class | Meaning | What to do", rows), ""]
