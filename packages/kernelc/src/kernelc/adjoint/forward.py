@@ -18,7 +18,7 @@ def tangent(kernel: ir.Kernel, seeds: Iterable[int], *, singular: str = "zero") 
     m: Names = {}
     for stmt in kernel.body.body:
         pusher.statement(b, stmt, m)
-    return ir.verify(ir.Kernel(f"{kernel.name}_tangent", kernel.params, b.block, kernel.real, kernel.span, kernel.dims))
+    return ir.verify(kernel.with_body(b.block, f"{kernel.name}_tangent"))
 
 
 class _Pusher(Cloner):

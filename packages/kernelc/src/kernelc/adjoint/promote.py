@@ -67,7 +67,7 @@ class _Promoter(Cloner):
 
     def kernel(self, kernel: ir.Kernel) -> ir.Kernel:
         body = self.block(kernel.body, {})
-        return ir.verify(ir.Kernel(kernel.name, kernel.params, body, kernel.real, kernel.span, kernel.dims))
+        return ir.verify(kernel.with_body(body))
 
     def block(self, source: ir.Block, m: Names) -> ir.Block:
         b = ir.Builder()

@@ -54,7 +54,7 @@ def adjoint(kernel: ir.Kernel, seeds: Iterable[int], *, singular: str = "zero") 
     dangerous = hazards(kernel)
     reverser = _Reverser(kernel.body, activity, dangerous, singular)
     body, _ = reverser.region(kernel.body, {}, {})
-    result = ir.Kernel(f"{kernel.name}_adjoint", kernel.params, body, kernel.real, kernel.span, kernel.dims)
+    result = kernel.with_body(body, f"{kernel.name}_adjoint")
     result = ir.fuse(_drop_idle_logs(ir.prune(result), dangerous))
     return AdjointKernel(ir.verify(result), activity, _tapes(result))
 

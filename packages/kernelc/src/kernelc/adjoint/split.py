@@ -17,7 +17,7 @@ def split_loops(kernel: ir.Kernel) -> ir.Kernel:
     m: Names = {}
     for stmt in kernel.body.body:
         cloner.statement(b, stmt, m)
-    return ir.verify(ir.Kernel(kernel.name, kernel.params, b.block, kernel.real, kernel.span, kernel.dims))
+    return ir.verify(kernel.with_body(b.block))
 
 
 class _Splitter(Cloner):

@@ -77,7 +77,8 @@ class _LaneEmitter(_Emitter):
         loop = [
             f"    for (int64_t thread = begin; thread < end; thread += {w}) {{",
             "        const int32_t left = (int32_t)(end - thread);",
-            f"        const bool full = left >= {w};",
+            # Launches of blocks are cut between blocks, and a block fills its groups.
+            f"        const bool full = {'true' if self.kernel.block else f'left >= {w}'};",
             "        const vb active = full ? kc_splat(true) : kc_mask(kc_iota() < left);",
             "        const vi lane = full ? kc_iota() : kc_min(kc_iota(), kc_splat(left - 1));",
             "        ctx->thread = thread; (void)active; (void)lane;",
@@ -200,8 +201,14 @@ class _LaneEmitter(_Emitter):
             super().emit_Query(s)
             return
         dims = self.kernel.dims
+        if s.out not in self.varying:
+            super().emit_Query(s)
+            return
         if dims == 1:
             self.define(s.out, "(int32_t)thread + lane")
+            return
+        if self.kernel.block:
+            self.define(s.out, f"(int32_t)(thread % {self.kernel.block}) + lane")
             return
         # One division for the first lane; the others follow it.
         if s.axis == 0:

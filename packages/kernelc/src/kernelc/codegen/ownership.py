@@ -26,6 +26,23 @@ def is_parallel(kernel: ir.Kernel) -> bool:
     """
     if kernel.dims == 0 or any(isinstance(s, (ir.Print, ir.Record, ir.Recall)) for s in kernel.body.walk()):
         return False
+    return not _crowded(kernel)
+
+
+def is_parallel_by_rows(kernel: ir.Kernel) -> bool:
+    """Whether threads that differ in the first index of the grid may run at the same time without changing a bit.
+
+    They may if everything that threads add to together begins with that index: x[i, anything]. The threads of one row
+    then run in order.
+    """
+    if kernel.dims < 2 or any(isinstance(s, (ir.Print, ir.Record, ir.Recall)) for s in kernel.body.walk()):
+        return False
+    axes = thread_indices(kernel)
+    return all(axes.get(index[0]) == 0 for places in _crowded(kernel).values() for index in places)
+
+
+def _crowded(kernel: ir.Kernel) -> dict[ir.ArrayRef, set[tuple[ir.Value, ...]]]:
+    """Arrays whose elements several threads may change, and the indices at which they are used."""
     axes = thread_indices(kernel)
     shared: set[ir.ArrayRef] = set()
     places: dict[ir.ArrayRef, set[tuple[ir.Value, ...]]] = {}
@@ -36,7 +53,8 @@ def is_parallel(kernel: ir.Kernel) -> bool:
         if isinstance(stmt, ir.Atomic) or (isinstance(stmt, ir.Store) and (stmt.array.role == "grad" or stmt.logged)):
             shared.add(stmt.array)
     # One place per thread: x[i, j] and x[j, i] are each a thread's own, but together they are not.
-    return all(len(places[a]) == 1 and is_own(next(iter(places[a])), axes, kernel.dims) for a in shared)
+    return {a: places[a] for a in shared
+            if len(places[a]) > 1 or not is_own(next(iter(places[a])), axes, kernel.dims)}  # fmt: skip
 
 
 def strip_arrays(kernel: ir.Kernel) -> list[ir.ArrayRef]:
@@ -48,18 +66,12 @@ def strip_arrays(kernel: ir.Kernel) -> list[ir.ArrayRef]:
     """
     if kernel.dims == 0 or any(isinstance(s, (ir.Print, ir.Record, ir.Recall)) for s in kernel.body.walk()):
         return []
-    axes = thread_indices(kernel)
-    places: dict[ir.ArrayRef, set[tuple[ir.Value, ...]]] = {}
     summed: dict[ir.ArrayRef, bool] = {}
-    shared: set[ir.ArrayRef] = set()
     for stmt in kernel.body.walk():
         if isinstance(stmt, (ir.Load, ir.Store, ir.Atomic)):
-            places.setdefault(stmt.array, set()).add(tuple(stmt.index))
             sums = isinstance(stmt, ir.Atomic) and stmt.kind == "add" and not stmt.outs and not stmt.logged
             summed[stmt.array] = summed.get(stmt.array, True) and sums
-        if isinstance(stmt, ir.Atomic) or (isinstance(stmt, ir.Store) and (stmt.array.role == "grad" or stmt.logged)):
-            shared.add(stmt.array)
-    crowded = [a for a in shared if len(places[a]) > 1 or not is_own(next(iter(places[a])), axes, kernel.dims)]
+    crowded = _crowded(kernel)
     kinds = {a: set(leaves(a.type.element)) for a in crowded}
     fits = all(summed[a] and len(kinds[a]) == 1 and min(kinds[a], key=str).is_float for a in crowded)
     return sorted(crowded, key=lambda a: a.position) if fits else []

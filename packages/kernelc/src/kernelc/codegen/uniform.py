@@ -7,7 +7,10 @@ from .. import ir
 
 def varying_values(kernel: ir.Kernel) -> set[ir.Value]:
     """Values that may differ between the threads of a group."""
-    found: set[ir.Value] = set()
+    # With blocks only the place in the block differs: a group is never part of two.
+    first = kernel.dims - 1 if kernel.block else 0
+    tids = (s for s in kernel.body.walk() if isinstance(s, ir.Query) and s.what == "tid")
+    found: set[ir.Value] = {s.out for s in tids if s.axis >= first}
     tapes: dict[ir.Tape, list[bool]] = {}
     while True:
         before = len(found) + sum(sum(t) for t in tapes.values())
@@ -22,10 +25,7 @@ def _block(block: ir.Block, varying: set[ir.Value], tapes: dict[ir.Tape, list[bo
 
 
 def _statement(stmt: ir.Stmt, varying: set[ir.Value], tapes: dict[ir.Tape, list[bool]]) -> None:
-    if isinstance(stmt, ir.Query):
-        if stmt.what == "tid":
-            varying.add(stmt.out)
-    elif isinstance(stmt, ir.If):
+    if isinstance(stmt, ir.If):
         for block in stmt.blocks():
             _block(block, varying, tapes)
         for out, x, y in zip(stmt.outs, stmt.then.yields, stmt.orelse.yields, strict=True):

@@ -416,7 +416,10 @@ class Param:
 
 @dataclass(eq=False)
 class Kernel:
-    """A lowered kernel of one precision. `dims` is how many axes of the grid `tid()` was asked for."""
+    """A lowered kernel of one precision. `dims` is how many axes of the grid `tid()` was asked for.
+
+    `block` is the length of the last axis in every launch, 0 if it may be any: threads of one block run side by side.
+    """
 
     name: str
     params: list[Param]
@@ -424,6 +427,11 @@ class Kernel:
     real: Scalar
     span: Span
     dims: int = 1
+    block: int = 0
 
     def arrays(self) -> list[ArrayRef]:
         return [p.array for p in self.params if p.array is not None]
+
+    def with_body(self, body: Block, name: str = "") -> Kernel:
+        """A kernel with the same parameters and the same grid that does something else."""
+        return Kernel(name or self.name, self.params, body, self.real, self.span, self.dims, self.block)

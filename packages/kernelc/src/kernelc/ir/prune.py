@@ -16,7 +16,7 @@ _EFFECTS = (n.Store, n.Atomic, n.Check, n.Print, n.Undo, n.Record)
 def prune(kernel: n.Kernel) -> n.Kernel:
     """The kernel without dead statements. The original is left as it is."""
     body, _ = _Pruner().block(kernel.body, set())
-    return n.Kernel(kernel.name, kernel.params, body, kernel.real, kernel.span, kernel.dims)
+    return kernel.with_body(body)
 
 
 def prune_block(block: n.Block) -> n.Block:

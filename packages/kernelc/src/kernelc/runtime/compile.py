@@ -16,6 +16,7 @@ from ..codegen import (
     emit,
     emit_lanes,
     is_parallel,
+    is_parallel_by_rows,
     lanes_header,
     lanes_refused,
     layout,
@@ -36,6 +37,8 @@ class Options:
     loop_tape: str = "all"
     lanes: int | None = None
     """How many threads run side by side, where the setting of the process is not to hold."""
+    block: int = 0
+    """The length of the last axis of every launch; 0 if it may be any."""
 
 
 @dataclass
@@ -50,6 +53,8 @@ class Binary:
     width: int
     strips: list[ir.ArrayRef]
     """Arrays to which threads add together, if that is all that keeps a launch in order (strips.py)."""
+    rows: bool = False
+    """Whether it runs in parallel by rows only: threads that differ in the first index do not touch each other's."""
 
     def __post_init__(self) -> None:
         self.prints = any(s.parts for s in self.code.sites)
@@ -62,6 +67,7 @@ class Variant:
         self.source, self.real, self.boxed, self.options = source, real, tuple(boxed), options
         self.singular = config.singular
         self.lowered: Lowered = lower(source, real, boxed)
+        self.lowered.kernel.block = options.block
         kernel = ir.prune(expand_gradients(self.lowered.kernel, singular=self.singular))
         if not config.debug:
             # Debug mode looks at every access.
@@ -170,10 +176,11 @@ class Variant:
         kernel = self.ir_of(key[0], key[1])
         entry = _native.symbol(_native.open_library(path), code.name)
         parallel = is_parallel(kernel) and not config.debug
-        strips = [] if config.debug or parallel else strip_arrays(kernel)
+        rows = is_parallel_by_rows(kernel) and not parallel and not config.debug
+        strips = [] if config.debug or parallel or rows else strip_arrays(kernel)
         if not all(a.position in key[2] for a in strips):
             strips = []
-        return Binary(kernel, self.layout, code, entry, parallel, key[4], strips)
+        return Binary(kernel, self.layout, code, entry, parallel, key[4], strips, rows)
 
 
 def _is_ours(holder: Any) -> bool:

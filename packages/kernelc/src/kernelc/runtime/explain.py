@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from .. import ir
 from .. import types as t
-from ..codegen import HEADER, is_parallel, lanes_refused, strip_arrays
+from ..codegen import HEADER, is_parallel, is_parallel_by_rows, lanes_refused, strip_arrays
 from ..config import config
 from ..errors import Span, WrongChoice, WrongUse, public
 from ..ir import Const, kernel_text
@@ -124,6 +124,8 @@ class Explanation:
 def _order(kernel: ir.Kernel) -> str:
     if is_parallel(kernel):
         return "in parallel"
+    if is_parallel_by_rows(kernel):
+        return "in parallel by rows (sums over elements of a row)"
     if strip_arrays(kernel):
         return "in strips (sums over shared elements)"
     return "in thread order"

@@ -53,7 +53,7 @@ class Plan:
 
     def __post_init__(self) -> None:
         self.numbers = len(self.arrays) < len(self.packers)
-        self.dims = self.variant.kernel.dims
+        self.dims, self.block = self.variant.kernel.dims, self.variant.kernel.block
         self.written = self.variant.written
 
     def stale(self) -> bool:
@@ -348,17 +348,22 @@ def check_device(device: str | None) -> str:
     return where
 
 
-def kernel(function: Callable[..., Any] | None = None, *, loop_tape: str = "all", lanes: int | None = None) -> Any:
+def kernel(
+    function: Callable[..., Any] | None = None, *, loop_tape: str = "all", lanes: int | None = None, block: int = 0
+) -> Any:
     """Decorator: make a Python function a kernel.
 
     loop_tape: "sqrt" trades time for memory in long loops. lanes: how many threads run side by side in SIMD lanes
-    (0, 2, 4, 8 or 16), instead of what kc.config.lanes says.
+    (0, 2, 4, 8 or 16), instead of what kc.config.lanes says. block: the last dimension of every launch has this size,
+    a multiple of 64; what depends on the other indices only is then computed once for many threads.
     """
     if loop_tape not in ("all", "sqrt"):
         raise WrongChoice(f"loop_tape cannot be {loop_tape!r}", advice='choose one of "all", "sqrt"')
     if lanes not in (None, 0, 2, 4, 8, 16):
         raise WrongChoice(f"lanes cannot be {lanes!r}", advice="choose one of 0, 2, 4, 8, 16")
-    options = Options(loop_tape, lanes)
+    if not isinstance(block, int) or block < 0 or block % 64:
+        raise WrongChoice(f"block cannot be {block!r}", advice="choose a multiple of 64, or 0 for launches of any size")
+    options = Options(loop_tape, lanes, block)
 
     def make(f: Callable[..., Any]) -> Kernel:
         if not inspect.isfunction(f):

@@ -40,7 +40,8 @@ def launch(
         total, head = _dims[dim] if dim.__class__ is int else grid(dim, kernel)
         binary = plan.binaries[total >= plan.width]
         if binary is not None and plan.plain and device is None and not plan.stale():
-            if plan.dims == 0 or plan.dims == (1 if dim.__class__ is int else len(_shape(dim))):
+            fits = plan.dims == 0 or plan.dims == (1 if dim.__class__ is int else len(_shape(dim)))
+            if fits and (not plan.block or plan.block == _shape(dim)[-1]):
                 check_overlap(plan, args)
                 block = block_of(plan, args, head)
     except (AttributeError, KeyError, TypeError, struct.error, KernelError):
@@ -53,7 +54,7 @@ def launch(
             if tape is not None:
                 tape._launch(plan, args, _shape(dim), "cpu")
                 return None
-        if binary.strips:
+        if binary.strips or binary.rows:
             failure = strips.launch(binary, block, total, args)
         else:
             failure = _native.launch(binary.entry, block, total, binary.parallel)
@@ -125,6 +126,10 @@ def check_dims(plan: Plan, dim: Any) -> None:
         advice = f"launch it with dim=({', '.join('nmkl'[:wanted])})" if wanted > 1 else "launch it with dim=n"
         raise WrongDim(f"{plan.kernel.name} takes {asked} from kc.tid(), but is launched over {given} "
                        f"dimension{'s' * (given > 1)}", advice=advice)  # fmt: skip
+    block = plan.variant.kernel.block
+    if block and _shape(dim)[-1] != block:
+        raise WrongDim(f"{plan.kernel.name} runs in blocks of {block} threads, but is launched over {dim!r}",
+                       advice=f"launch it with dim=(…, {block}), or decorate it without block")  # fmt: skip
 
 
 def check_overlap(plan: Plan, args: Sequence[Any]) -> None:

@@ -18,6 +18,7 @@ STRIPS = 4
 _LEAST_THREADS = 8192
 _MOST_BYTES_PER_THREAD = 256
 _LENGTH_WORD = 4
+_LEAST_ROW_THREADS = 1024
 
 
 @dataclass
@@ -43,6 +44,13 @@ def strip_length(binary: Any, total: int, targets: list[np.ndarray[Any, Any]]) -
     return (-(-total // STRIPS) + 63) // 64 * 64
 
 
+def row_grain(block: bytes, total: int) -> int:
+    """How many threads of a launch by rows run in one piece: whole rows, and not too few threads."""
+    rows = int(struct.unpack_from("<q", block)[0])
+    row = total // max(rows, 1)
+    return row * max(1, -(-_LEAST_ROW_THREADS // max(row, 1)))
+
+
 def targets_of(binary: Any, args: list[Any]) -> list[np.ndarray[Any, Any]]:
     """The memory that the threads of a launch add to together."""
     found = []
@@ -59,6 +67,8 @@ def add_launch(
     program: Any, binary: Any, block: bytes, total: int, args: list[Any], scratch: Scratch, parallel: bool
 ) -> int:
     """Add a launch to a program, in strips where that pays; returns the step of the launch itself."""
+    if binary.rows and parallel:
+        return int(program.add_launch(binary.entry, block, total, True, None, row_grain(block, total)))
     targets = targets_of(binary, args) if parallel else []
     length = strip_length(binary, total, targets)
     if not length:
@@ -83,7 +93,7 @@ def add_launch(
 
 def launch(binary: Any, block: bytes, total: int, args: list[Any]) -> Any:
     """Run a launch outside of a program."""
-    if not binary.strips or total < _LEAST_THREADS:
+    if not binary.rows and (not binary.strips or total < _LEAST_THREADS):
         return _native.launch(binary.entry, block, total, binary.parallel)
     program = _native.Program()
     add_launch(program, binary, block, total, args, Scratch(), True)

@@ -201,7 +201,7 @@ class Tape:
         if entry.watched and total > 1:
             seen = self._index_versions(entry)
             self._forward.add_call(lambda: self._watch_again(entry, block, total, seen))
-        if binary.strips:
+        if binary.strips or binary.rows:
             step = strips.add_launch(self._forward, binary, block, total, entry.args, self._scratch, True)
         else:
             step = self._forward.add_launch(binary.entry, block, total, binary.parallel, entry.record)

@@ -185,7 +185,7 @@ class Direct:
 
 
 def _checked(binary: Any, total: int) -> Any:
-    if binary.strips and total >= _MANY:
+    if (binary.strips or binary.rows) and total >= _MANY:
         raise _Unfit  # sums of many threads over shared elements are run in strips, over arrays
     return binary
 

@@ -1,0 +1,114 @@
+"""Blocks: what does not depend on the last index is the same for many threads. Rows: the first index parts threads."""
+
+import numpy as np
+import pytest
+
+import kernelc as kc
+
+WIDTHS = [0, 4, 8, 16, "auto"]
+
+
+@pytest.fixture(autouse=True)
+def restore_settings():
+    lanes, threads = kc.config.lanes, kc.config.threads
+    yield
+    kc.config.lanes, kc.config.threads = lanes, threads
+
+
+@kc.kernel(block=64)
+def soft_sums(x: kc.Array[kc.float2, 2], first: kc.Array[int, 2], y: kc.Array[float, 3], most: kc.Array[int, 3]):
+    """A loop that is as long for all threads of a block, with a branch that is not."""
+    i, j, p = kc.tid()
+    total = 0.0
+    best = -1
+    for k in range(first[i, j], first[i, j + 1]):
+        v = x[i, k]
+        d = v.x - 0.02 * float(p)
+        if d > 0.0:
+            total += kc.softplus(d * v.y)
+            best = k
+    y[i, j, p] = total
+    most[i, j, p] = best
+
+
+def run_soft_sums(real, rows=3, device=None):
+    r = np.random.default_rng(0)
+    x = kc.array(r.uniform(0, 1, (rows, 20, 2)).astype(real), dtype=kc.float2, requires_grad=True)
+    first = np.sort(r.integers(0, 20, (rows, 6)), axis=1).astype(np.int32)
+    y, most = kc.array(np.zeros((rows, 5, 64), real)), kc.array(np.zeros((rows, 5, 64), np.int32))
+    with kc.Tape() as tape:
+        kc.launch(soft_sums, (rows, 5, 64), [x, first], [y, most], device=device)
+    tape.backward(grads={y: r.normal(size=(rows, 5, 64)).astype(real)})
+    return [np.array(a.numpy()) for a in (y, most, x.grad)]
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.parametrize("real", [np.float32, np.float64])
+def test_blocks_mean_what_threads_mean(real, width):
+    kc.config.lanes = width
+    expected = run_soft_sums(real, device="python")
+    for found, wanted in zip(run_soft_sums(real), expected):
+        np.testing.assert_allclose(found, wanted, rtol=1e-5 if real is np.float32 else 1e-12)
+
+
+def test_what_all_threads_of_a_block_share_is_loaded_once():
+    text = soft_sums.variant(kc.float32).code("forward", frozenset(), frozenset(range(4)), 16).text
+    assert "kc_gather" not in text
+    assert "break;" not in text  # a loop that lanes leave at different times has one
+
+
+def test_the_adjoint_of_blocks_against_differences():
+    r = np.random.default_rng(1)
+    x = kc.array(r.uniform(0, 1, (2, 6, 2)) + 1e-3, dtype=kc.float2, requires_grad=True)
+    first = np.array([[0, 4, 6], [1, 1, 5]], np.int32)
+    y, most = kc.zeros((2, 2, 64), real=kc.float64), kc.zeros((2, 2, 64), dtype=int)
+    kc.testing.gradcheck(soft_sums, dim=(2, 2, 64), inputs=[x, first], outputs=[y, most])
+
+
+@pytest.mark.parametrize("dim", [(3, 5, 32), (3, 5, 128), (3, 64)])
+def test_a_launch_of_another_size_is_refused(dim):
+    kc.launch(soft_sums, (3, 5, 64), [np.zeros((3, 20, 2)), np.zeros((3, 6), np.int32)],
+              [np.zeros((3, 5, 64)), np.zeros((3, 5, 64), np.int32)])  # fmt: skip
+    with pytest.raises(kc.WrongDim):
+        kc.launch(soft_sums, dim, [np.zeros((3, 20, 2)), np.zeros((3, 6), np.int32)],
+                  [np.zeros((3, 5, 64)), np.zeros((3, 5, 64), np.int32)])  # fmt: skip
+
+
+@pytest.mark.parametrize("block", [32, -64, 1.0])
+def test_blocks_fill_groups_of_every_width(block):
+    with pytest.raises(kc.KernelError, match="multiple of 64"):
+        kc.kernel(block=block)
+
+
+# -- rows
+@kc.kernel
+def spread(index: kc.Array[int, 2], x: kc.Array[float, 2], total: kc.Array[float, 2]):
+    i, j = kc.tid()
+    total[i, index[i, j]] += kc.sin(x[i, index[i, j + 1]])
+
+
+def test_sums_within_a_row_run_in_parallel_by_rows():
+    found = kc.explain(spread)
+    assert found.order.startswith("in parallel by rows")
+    assert found.order_adjoint.startswith("in parallel by rows")
+
+
+@pytest.mark.parametrize("rows", [1, 2, 7])
+def test_a_row_has_the_same_bits_whatever_is_beside_it(rows):
+    """Whatever the number of rows and of threads: a row is summed in the order of its threads."""
+    r, n = np.random.default_rng(2), 5000
+    index = r.integers(0, 10, (rows, n + 1)).astype(np.int32)
+    x = r.normal(size=(rows, 10)).astype(np.float32)
+    weights = r.normal(size=(rows, 10)).astype(np.float32)
+
+    def run(part):
+        a, total = kc.array(x[part].copy(), requires_grad=True), kc.zeros((len(x[part]), 10))
+        with kc.Tape() as tape:
+            kc.launch(spread, (len(x[part]), n), [index[part], a], [total])
+        tape.backward(grads={total: weights[part]})
+        return np.stack([total.numpy(), a.grad.numpy()])
+
+    kc.config.threads = 1
+    alone = np.concatenate([run(slice(k, k + 1)) for k in range(rows)], axis=1)
+    for kc.config.threads in (1, 2, 3):
+        assert np.array_equal(run(slice(None)), alone)
