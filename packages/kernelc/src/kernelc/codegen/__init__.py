@@ -7,6 +7,6 @@ from .ownership import is_parallel, is_parallel_by_rows, strip_arrays, watched_a
 from .uniform import lanes_refused
 
 __all__ = [
-    "HEADER", "Code", "Layout", "Site", "Slot", "emit", "emit_lanes", "is_parallel",
-    "is_parallel_by_rows", "label", "lanes_header", "lanes_refused", "layout", "pack_scalar", "packer", "strip_arrays", "watched_arrays",
+    "HEADER", "Code", "Layout", "Site", "Slot", "emit", "emit_lanes", "is_parallel", "is_parallel_by_rows", "label",
+    "lanes_header", "lanes_refused", "layout", "pack_scalar", "packer", "strip_arrays", "watched_arrays",
 ]  # fmt: skip
