@@ -1,45 +1,55 @@
-"""Differentiable physics: mass-spring systems, as kernels that run on a kernelc tape.
+"""Differentiable physics written as kernels of kernelc: one `Scene`, one `Model`, one `rollout` for every system.
 
-`build_springs` makes a model and a state, `rollout_springs` moves it; every quantity is an array that can
-require a gradient.
+scene = ph.Scene()
+scene.add_soft("block", ph.TetMesh.box(), density=1e3, material=ph.NeoHookean(E=1e5, nu=0.3))
+scene.add_ground("floor")
+trajectory = ph.rollout(scene.build(), dt=1e-3, steps=1000, every=10)
 """
 
 from nablasim.physics import io
-from nablasim.physics.builder import build_springs, spring_grid
+from nablasim.physics.builder import Scene, spring_grid
 from nablasim.physics.errors import InputError, MeshError, MissingPackage, RobotError
+from nablasim.physics.layout import Parameter
 from nablasim.physics.mass import MassProperties, solid_mass_properties, vertex_masses
+from nablasim.physics.materials import NeoHookean
 from nablasim.physics.mesh import TetMesh, TriMesh
-from nablasim.physics.model import SpringModel
+from nablasim.physics.model import Model
 from nablasim.physics.rotation import quat
 from nablasim.physics.shapes import Box, Capsule, Cone, Cylinder, Shape, Sphere
-from nablasim.physics.simulator import move_rigidly, rollout_springs, stable_dt, step_springs, sum_spring_forces
+from nablasim.physics.simulator import energy, forces, rollout, stable_dt
+from nablasim.physics.stability import Diverged, StepTooLarge
 from nablasim.physics.state import State
+from nablasim.physics.trajectory import Trajectory
 
 __all__ = [
     "Box",
     "Capsule",
     "Cone",
     "Cylinder",
+    "Diverged",
     "InputError",
     "MassProperties",
     "MeshError",
     "MissingPackage",
+    "Model",
+    "NeoHookean",
+    "Parameter",
     "RobotError",
+    "Scene",
     "Shape",
     "Sphere",
-    "SpringModel",
     "State",
+    "StepTooLarge",
     "TetMesh",
+    "Trajectory",
     "TriMesh",
-    "build_springs",
+    "energy",
+    "forces",
     "io",
-    "move_rigidly",
     "quat",
-    "rollout_springs",
+    "rollout",
     "solid_mass_properties",
     "spring_grid",
     "stable_dt",
-    "step_springs",
-    "sum_spring_forces",
     "vertex_masses",
 ]

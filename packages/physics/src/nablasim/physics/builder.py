@@ -1,51 +1,216 @@
-"""Makes models and their first state from plain arrays, and says what is wrong with them before anything runs."""
+"""`Scene`: collects named objects, and says what is wrong with them before anything runs."""
 
 from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-import kernelc as kc
-from nablasim.physics.model import SpringModel
-from nablasim.physics.state import State
+from nablasim.physics.checks import indices, nearest, shaped
+from nablasim.physics.layout import Draft, Layout, finish
+from nablasim.physics.materials import NeoHookean
+from nablasim.physics.mesh import TetMesh
+from nablasim.physics.model import Model
+from nablasim.physics.rotation import rotation_matrix
+from nablasim.physics.systems import COLUMNS, INDICES
+from nablasim.physics.systems.particles import FREE, add_particles
+from nablasim.physics.systems.planes import add_plane
+from nablasim.physics.systems.springs import add_springs
+from nablasim.physics.systems.tets import add_tets
+
+Where = Callable[[NDArray[np.float64]], ArrayLike] | ArrayLike
 
 
-def build_springs(
-    points: ArrayLike,
-    pairs: ArrayLike,
-    *,
-    mass: ArrayLike,
-    ke: ArrayLike,
-    kd: ArrayLike = 0.0,
-    rest: ArrayLike | None = None,
-    vel: ArrayLike = (0.0, 0.0, 0.0),
-    fixed: ArrayLike = (),
-    gravity: ArrayLike = (0.0, -9.81, 0.0),
-    real: str = "float32",
-) -> tuple[SpringModel, State]:
-    """A mass-spring system and its state at time zero.
+class Scene:
+    """A scene in SI units, y up. Add objects by name, then `build` a model of it."""
 
-    `mass` is per particle, `ke`, `kd` and `rest` per spring, `vel` per particle; one value stands for all. `rest` is
-    the length between the points given, unless told otherwise. `fixed` lists the particles that are held.
-    """
-    if real not in ("float32", "float64"):
-        raise ValueError(f'real is "float32" or "float64", not {real!r}')
-    x = _shaped("points", points, (None, 3), real)
-    ij = _checked_pairs(pairs, len(x))
-    lengths = np.linalg.norm(x[ij[:, 1]] - x[ij[:, 0]], axis=1)
-    free = np.ones(len(x), dtype=np.int32)
-    free[_checked_particles("fixed", np.asarray(fixed, dtype=np.int64), len(x))] = 0
-    model = SpringModel(
-        mass=kc.array(_positive("mass", _filled("mass", mass, (len(x),), real))),
-        free=kc.array(free),
-        pairs=kc.array(ij),
-        rest=kc.array(_filled("rest", lengths if rest is None else rest, (len(ij),), real)),
-        ke=kc.array(_filled("ke", ke, (len(ij),), real)),
-        kd=kc.array(_filled("kd", kd, (len(ij),), real)),
-        gravity=kc.array(_filled("gravity", gravity, (1, 3), real), dtype=kc.float3),
-    )
-    v = _filled("vel", vel, x.shape, real)
-    return model, State(x=kc.array(x, dtype=kc.float3), v=kc.array(v, dtype=kc.float3))
+    def __init__(self, gravity: ArrayLike = (0.0, -9.81, 0.0)) -> None:
+        self._gravity = shaped("gravity", gravity, (3,))
+        self._draft = Draft()
+        self._late: dict[str, Callable[[Draft], None]] = {}
+        self._fixed: list[NDArray[np.int64]] = []
+
+    # -- objects of particles
+    def add_particles(
+        self, name: str, points: ArrayLike, *, mass: ArrayLike, vel: ArrayLike = (0.0, 0.0, 0.0)
+    ) -> Scene:
+        """Point masses that are joined to nothing. `mass` (kg) is of each; `vel` (m/s) of all, or of each."""
+        x, v = self._placed(name, points, vel)
+        add_particles(self._draft, name, "particles", x, v, mass, self._gravity)
+        return self
+
+    def add_springs(
+        self,
+        name: str,
+        points: ArrayLike,
+        pairs: ArrayLike,
+        *,
+        ke: ArrayLike,
+        kd: ArrayLike = 0.0,
+        mass: ArrayLike = 1.0,
+        rest: ArrayLike | None = None,
+        actuation: ArrayLike | bool = False,
+        vel: ArrayLike = (0.0, 0.0, 0.0),
+    ) -> Scene:
+        """Particles joined by damped springs.
+
+        ke, kd: stiffness (N/m) and damping (N s/m), one value or one per spring. mass: of each particle (kg).
+        rest: rest lengths (m); the distances of the points given, unless told otherwise.
+        actuation: True makes "name.actuation" a parameter: the part by which a spring is shortened.
+        """
+        x, v = self._placed(name, points, vel)
+        before = _copy(self._draft)
+        try:
+            rows = add_particles(self._draft, name, "springs", x, v, mass, self._gravity)
+            add_springs(self._draft, name, rows, x, pairs, ke=ke, kd=kd, rest=rest, actuation=actuation)
+        except Exception:
+            self._draft = before
+            raise
+        return self
+
+    def add_soft(
+        self,
+        name: str,
+        mesh: TetMesh | tuple[ArrayLike, ArrayLike],
+        *,
+        material: NeoHookean,
+        density: ArrayLike | None = None,
+        mass: ArrayLike | None = None,
+        damping: ArrayLike = 0.0,
+        activation: ArrayLike | bool = False,
+        pos: ArrayLike = (0.0, 0.0, 0.0),
+        rot: ArrayLike | None = None,
+        vel: ArrayLike = (0.0, 0.0, 0.0),
+    ) -> Scene:
+        """A deformable solid: `mesh` is a `TetMesh`, or its vertices and tetrahedra.
+
+        density: kg/m³, one value or one per tetrahedron; or mass: of each vertex (kg).
+        damping: of the strain rate (Pa s): a solid that moves or turns as a whole is not braked.
+        activation: True makes "name.activation" a parameter, per tetrahedron; positive contracts.
+        pos, rot: where the mesh is put, rotated by the quaternion (x, y, z, w) first; vel: m/s, of all or of each.
+        """
+        mesh = mesh if isinstance(mesh, TetMesh) else TetMesh(*mesh)
+        if (density is None) == (mass is None):
+            raise ValueError(f"{name}: give either density (kg/m³) or mass (of each vertex, kg)")
+        if not isinstance(material, NeoHookean):
+            raise TypeError(f"{name}: material is ph.NeoHookean(E=, nu=) or .paper(mu=, lam=), not {material!r}")
+        x, v = self._placed(name, _moved(mesh.vertices, pos, rot), vel)
+        before = _copy(self._draft)
+        try:
+            rows = add_particles(self._draft, name, "soft", x, v, mass, self._gravity)
+            add_tets(self._draft, name, rows, mesh, material=material, density=density, damping=damping,
+                     activation=activation)  # fmt: skip
+        except Exception:
+            self._draft = before
+            raise
+        return self
+
+    # -- what they meet
+    def add_ground(
+        self,
+        name: str = "ground",
+        *,
+        height: float = 0.0,
+        ke: float = 1e4,
+        kd: float = 1e2,
+        kf: float = 1e2,
+        mu: float = 0.5,
+        damping: str = "smooth",
+        touch: float = 5e-3,
+        smoothing: float = 0.0,
+    ) -> Scene:
+        """Ground that pushes particles up: the half-space y < height. See `add_plane`."""
+        return self.add_plane(name, normal=(0.0, 1.0, 0.0), offset=height, ke=ke, kd=kd, kf=kf, mu=mu, damping=damping,
+                              touch=touch, smoothing=smoothing)  # fmt: skip
+
+    def add_plane(
+        self,
+        name: str,
+        *,
+        normal: ArrayLike,
+        offset: float = 0.0,
+        ke: float = 1e4,
+        kd: float = 1e2,
+        kf: float = 1e2,
+        mu: float = 0.5,
+        damping: str = "smooth",
+        touch: float = 5e-3,
+        smoothing: float = 0.0,
+    ) -> Scene:
+        """A half-space normal·x < offset that pushes particles out, and rubs.
+
+        ke, kd: stiffness (N/m) and damping (N s/m) of the contact of one particle. damping: "smooth", which grows
+        with the penetration and is kd beyond the length `touch` (m), or "linear", kd while approaching.
+        kf, mu: friction is min(mu · normal force, kf · slip velocity).
+        smoothing: a length (m) over which kinks are rounded, for methods that need a continuous slope; 0 is exact.
+        """
+        self._new(name)
+        add = partial(add_plane, name=name, normal=normal, offset=offset, ke=ke, kd=kd, kf=kf, mu=mu, damping=damping,
+                      touch=touch, smoothing=smoothing)  # fmt: skip
+        add(Draft())  # Wrong values are refused here, not when it is built.
+        self._late[name] = add
+        return self
+
+    def fix(self, name: str, where: Where | None = None) -> Scene:
+        """Hold particles of an object where they are: all of them, or those that `where` chooses.
+
+        where: a function of the positions (n, 3) that gives a mask, or a mask, or the numbers of the particles.
+        """
+        thing = self._draft.things.get(name)
+        if thing is None or "particles" not in thing.rows:
+            known = [t.name for t in self._draft.things.values() if "particles" in t.rows]
+            raise KeyError(f"there is no object {name!r} with particles to fix: {nearest(name, known)}")
+        rows = thing.rows["particles"]
+        x = self._draft.parameters[f"{name}.x"].value
+        chosen = np.arange(rows.count) if where is None else np.asarray(where(x) if callable(where) else where)
+        if chosen.dtype == bool:
+            if chosen.shape != (rows.count,):
+                raise ValueError(f"fix {name!r}: the mask has shape {chosen.shape}; expected ({rows.count},)")
+            chosen = np.flatnonzero(chosen)
+        if not chosen.size:
+            raise ValueError(f"fix {name!r}: `where` chooses none of its {rows.count} particles")
+        chosen = indices(f"fix {name!r}", chosen.reshape(-1, 1), 1, rows.count, "particle").ravel()
+        self._fixed.append(rows.start + chosen.astype(np.int64))
+        return self
+
+    # -- done
+    def build(self, real: str = "float32", batch: int | None = None) -> Model:
+        """The model of what has been added so far. `batch`: of so many copies of it, each with its own parameters."""
+        if real not in ("float32", "float64"):
+            raise ValueError(f'real is "float32" or "float64", not {real!r}')
+        if not self._draft.things:
+            raise ValueError("the scene is empty: add an object first, such as scene.add_particles(...)")
+        if batch is not None and (not isinstance(batch, int) or batch < 1):
+            raise ValueError(f"batch is how many copies there are, from 1 on, not {batch!r}")
+        draft = _copy(self._draft)
+        for add in self._late.values():
+            add(draft)
+        if self._fixed:
+            free = np.concatenate(draft.indices[FREE.name])
+            free[np.concatenate(self._fixed)] = 0
+            draft.indices[FREE.name] = [free]
+        layout = finish(draft, COLUMNS, INDICES)
+        if batch is not None:
+            layout = layout.batched(batch)
+        return Model(layout, real, {name: p.value for name, p in layout.parameters.items()}, _not_in_force(layout))
+
+    def _new(self, name: str) -> None:
+        if not isinstance(name, str) or not name or "." in name or name == "gravity":
+            raise ValueError(f'a name is a word without dots, and not "gravity"; got {name!r}')
+        if name in self._draft.things or name in self._late:
+            raise ValueError(f"there is an object {name!r} already: names are given once")
+
+    def _placed(self, name: str, points: ArrayLike, vel: ArrayLike) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        self._new(name)
+        x = shaped(f"{name}: points", points, (None, 3))
+        if not len(x):
+            raise ValueError(f"{name}: there are no points")
+        v = np.array(vel, np.float64)
+        if v.shape not in ((3,), x.shape):
+            raise ValueError(f"{name}: vel has shape {v.shape}; expected (3,) or {x.shape}")
+        return x, v
 
 
 def spring_grid(size: tuple[float, float], cells: tuple[int, int]) -> tuple[NDArray[np.float64], NDArray[np.int32]]:
@@ -70,48 +235,20 @@ def spring_grid(size: tuple[float, float], cells: tuple[int, int]) -> tuple[NDAr
     return points, pairs.astype(np.int32)
 
 
-def _shaped(name: str, value: ArrayLike, shape: tuple[int | None, ...], real: str) -> NDArray:
-    # A copy: kernelc shares the memory of what it is given, and the caller's array is the caller's.
-    array = np.array(value, dtype=real)
-    if array.ndim != len(shape) or any(n not in (None, m) for n, m in zip(shape, array.shape)):
-        wanted = ", ".join("n" if n is None else str(n) for n in shape)
-        raise ValueError(f"{name} has shape {array.shape}; expected ({wanted})")
-    return _finite(name, array)
+def _not_in_force(layout: Layout) -> frozenset[str]:
+    """Of quantities that exclude each other, the first ones that were added are in force."""
+    first: dict[str, str] = {}
+    for p in layout.parameters.values():
+        if p.choice is not None:
+            first.setdefault(*p.choice)
+    return frozenset(n for n, p in layout.parameters.items() if p.choice and first[p.choice[0]] != p.choice[1])
 
 
-def _filled(name: str, value: ArrayLike, shape: tuple[int, ...], real: str) -> NDArray:
-    try:
-        return _finite(name, np.array(np.broadcast_to(np.asarray(value, dtype=real), shape)))
-    except ValueError as error:
-        if "broadcast" not in str(error):
-            raise
-        raise ValueError(f"{name} has shape {np.shape(value)}; expected one value, or shape {shape}") from None
+def _copy(draft: Draft) -> Draft:
+    return Draft(dict(draft.count), {k: list(v) for k, v in draft.indices.items()}, list(draft.constants),
+                 dict(draft.parameters), dict(draft.things))  # fmt: skip
 
 
-def _finite(name: str, array: NDArray) -> NDArray:
-    if not np.isfinite(array).all():
-        raise ValueError(f"{name} has an entry that is not finite, at {tuple(np.argwhere(~np.isfinite(array))[0])}")
-    return array
-
-
-def _positive(name: str, array: NDArray) -> NDArray:
-    if not (array > 0).all():
-        i = int(np.argmin(array))
-        raise ValueError(f"{name} must be positive, and is {array[i]} at {i}; to hold a particle, list it in `fixed`")
-    return array
-
-
-def _checked_particles(name: str, index: NDArray[np.int64], count: int) -> NDArray[np.int64]:
-    if index.size and (index.min() < 0 or index.max() >= count):
-        raise ValueError(f"{name} names particle {index.min() if index.min() < 0 else index.max()} of {count}")
-    return index
-
-
-def _checked_pairs(pairs: ArrayLike, count: int) -> NDArray[np.int32]:
-    ij = np.array(pairs, dtype=np.int32).reshape(-1, 2) if np.size(pairs) == 0 else np.array(pairs, dtype=np.int32)
-    if ij.ndim != 2 or ij.shape[1] != 2:
-        raise ValueError(f"pairs has shape {ij.shape}; expected (m, 2)")
-    _checked_particles("pairs", ij.astype(np.int64), count)
-    if (ij[:, 0] == ij[:, 1]).any():
-        raise ValueError(f"spring {int(np.argmax(ij[:, 0] == ij[:, 1]))} joins a particle to itself")
-    return ij
+def _moved(points: NDArray[np.float64], pos: ArrayLike, rot: ArrayLike | None) -> NDArray[np.float64]:
+    turned = points if rot is None else points @ rotation_matrix(rot).T
+    return turned + shaped("pos", pos, (3,))

@@ -1,37 +1,179 @@
-"""The description of a mass-spring system: constant during a rollout, every quantity an array.
+"""A scene that is ready to run: an immutable tree of named values.
 
-To optimise a quantity, replace its array by one that requires a gradient:
-`model.replace(ke=kc.array(ke, requires_grad=True))`.
+To optimise a quantity, replace its value by a tensor or an array that requires a gradient:
+`model.replace({"gear.mu": torch.tensor(1e3, requires_grad=True)})`.
 """
 
 from __future__ import annotations
 
-import dataclasses
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from functools import cached_property
 from typing import Any
 
-from nablasim.physics.state import Array
+import numpy as np
+
+from nablasim.physics.checks import nearest
+from nablasim.physics.layout import Layout, Parameter, Real
+from nablasim.physics.state import State
 
 
-@dataclass(frozen=True, eq=False)
-class SpringModel:
-    """n particles and m damped springs, in SI units."""
+class Model:
+    """What `Scene.build` gives. Models are values: `replace` makes another one, and shares what was compiled."""
 
-    mass: Array
-    """(n) kg."""
-    free: Array
-    """(n) 1 where the particle moves, 0 where it is held in place."""
-    pairs: Array
-    """(m, 2) the two particles of each spring."""
-    rest: Array
-    """(m) m."""
-    ke: Array
-    """(m) stiffness, N/m."""
-    kd: Array
-    """(m) damping, N s/m."""
-    gravity: Array
-    """(1) of float3, m/s²."""
+    def __init__(self, layout: Layout, real: str, values: Mapping[str, Any], off: frozenset[str]):
+        self.layout, self.real = layout, real
+        self._values, self._off = dict(values), off
 
-    def replace(self, **arrays: Any) -> SpringModel:
-        """The same model with some arrays exchanged."""
-        return dataclasses.replace(self, **arrays)
+    @property
+    def batch(self) -> int | None:
+        """How many copies of the scene there are, or None for a single one."""
+        return self.layout.copies
+
+    # -- parameters
+    def parameters(self) -> list[Parameter]:
+        """Every quantity that can be optimised: name, shape, unit, bounds and the value that it has now.
+
+        Of quantities that exclude each other, such as density and mass, those in force.
+        """
+        return [
+            Parameter(**{**vars(p), "value": self._values[name]})
+            for name, p in self.layout.parameters.items()
+            if name not in self._off
+        ]
+
+    def names(self) -> list[str]:
+        return [name for name in self.layout.parameters if name not in self._off]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.names())
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.layout.parameters and name not in self._off
+
+    def __getitem__(self, name: str) -> Any:
+        """The value of a parameter: a NumPy array, or the tensor or array that replaced it."""
+        self._known(name)
+        if name in self._off:
+            raise KeyError(f"{name!r} is not in force: {self._instead(name)}")
+        return self._values[name]
+
+    def replace(self, values: Mapping[str, Any] | None = None, /, **more: Any) -> Model:
+        """The same model with other values of some parameters: numbers, NumPy arrays, torch tensors, kernelc arrays.
+
+        One number stands for all rows, and its gradient is the sum. Giving one of several quantities that exclude each
+        other (`mass` for `density`, `E` and `nu` for `mu` and `lam`) puts that one in force.
+        """
+        given = {**(values or {}), **more}
+        made, off = dict(self._values), set(self._off)
+        chosen: dict[str, tuple[str, str]] = {}
+        for name, value in given.items():
+            parameter = self._known(name)
+            made[name] = self._checked(parameter, value)
+            if parameter.choice is not None:
+                group, option = parameter.choice
+                other, by = chosen.setdefault(group, (option, name))
+                if other != option:
+                    what = group.partition(": ")[2]
+                    raise ValueError(f"{name!r} and {by!r} exclude each other: give the {what} once")
+        for group, (option, _) in chosen.items():
+            for name, p in self.layout.parameters.items():
+                if p.choice is not None and p.choice[0] == group:
+                    (off.discard if p.choice[1] == option else off.add)(name)
+        return Model(self.layout, self.real, made, frozenset(off))
+
+    def _known(self, name: str) -> Parameter:
+        if name not in self.layout.parameters:
+            raise KeyError(f"there is no parameter {name!r}: {nearest(name, self.layout.parameters)}")
+        return self.layout.parameters[name]
+
+    def _instead(self, name: str) -> str:
+        choice = self.layout.parameters[name].choice
+        assert choice is not None
+        others = [n for n, p in self.layout.parameters.items() if p.choice and p.choice[0] == choice[0]
+                  and n not in self._off]  # fmt: skip
+        return f"{' and '.join(map(repr, others))} stand for it; model.replace({{{name!r}: ...}}) changes that"
+
+    def _checked(self, parameter: Parameter, value: Any) -> Any:
+        shape = shape_of(value)
+        if shape is None:
+            try:
+                value = np.array(value, np.float64)
+            except (TypeError, ValueError):
+                raise TypeError(
+                    f"{parameter.name}: a value is a number, a NumPy array, a torch tensor or a kernelc array, "
+                    f"not {type(value).__name__}"
+                ) from None
+            shape = value.shape
+        if parameter.aligned(tuple(shape), self.batch) is None:
+            sizes = [f"{s}" for s in dict.fromkeys([(), parameter.element, parameter.full])]
+            lead = f", each also with {self.batch} in front for the copies of the batch" if self.batch else ""
+            raise ValueError(f"{parameter.name} has shape {tuple(shape)}; expected {' or '.join(sizes)}{lead}")
+        return value
+
+    # -- what a rollout needs
+    @cached_property
+    def numbers(self) -> dict[str, Real]:
+        """The values of all parameters in force as NumPy arrays of the model's precision."""
+        found = {}
+        for name in self.names():
+            array = plain(self._values[name])
+            if not np.isfinite(array).all():
+                where = tuple(int(i) for i in np.argwhere(~np.isfinite(array))[0])
+                raise ValueError(f"{name} has an entry that is not finite, at {where}")
+            found[name] = array
+        return found
+
+    @cached_property
+    def columns(self) -> dict[str, Real]:
+        """The given columns and the start of the state, (worlds, rows, *element), in the model's precision."""
+        made = {name: steady.astype(self.real) for name, steady in self.layout.steady.items()}
+        for name, value in self.numbers.items():
+            self.layout.write(made, self.layout.parameters[name], value)
+        return made
+
+    @property
+    def state0(self) -> State:
+        """The state at time zero."""
+        columns = self.layout.columns
+        return State(self.layout, {name: values for name, values in self.columns.items()
+                                   if columns[name].role == "state"})  # fmt: skip
+
+    def at(self, state: State) -> Model:
+        """The same model, starting from another state."""
+        made = {}
+        for thing in self.layout.things.values():
+            for name in state[thing.name].names if thing.name in state else ():
+                made[f"{thing.name}.{name}"] = getattr(state[thing.name], name)
+        return self.replace(made)
+
+    def __repr__(self) -> str:
+        things = ", ".join(f"{t.name} ({t.kind})" for t in self.layout.things.values())
+        copies = f"{self.batch} copies of " if self.batch else ""
+        return f"<Model of {copies}{things}; {len(self.names())} parameters, {self.real}>"
+
+
+def shape_of(value: Any) -> tuple[int, ...] | None:
+    """The shape of a tensor, of a kernelc array in NumPy's eyes, or of an array; None for anything else."""
+    if hasattr(value, "requires_grad") and hasattr(value, "numpy"):
+        return tuple(value.shape) if is_torch(value) else tuple(value.numpy().shape)
+    return tuple(value.shape) if isinstance(value, np.ndarray) else None
+
+
+def is_torch(value: Any) -> bool:
+    return type(value).__module__.partition(".")[0] == "torch" or hasattr(value, "detach")
+
+
+def is_kernelc(value: Any) -> bool:
+    return not isinstance(value, np.ndarray) and hasattr(value, "requires_grad") and not is_torch(value)
+
+
+def needs_gradient(value: Any) -> bool:
+    """Whether a gradient is asked for; an array of kernelc may have got it from the tape that wrote it."""
+    return value.grad is not None if is_kernelc(value) else bool(getattr(value, "requires_grad", False))
+
+
+def plain(value: Any) -> Real:
+    """The content as a NumPy array, without its history."""
+    if is_torch(value):
+        return np.asarray(value.detach().cpu().numpy())
+    return np.asarray(value.numpy() if is_kernelc(value) else value)

@@ -1,75 +1,296 @@
-"""Runs a model: launches the kernels of `kernels/` step after step, on the tape that is recording, if one is.
-
-Every step writes to arrays of its own. Nothing that a reverse sweep needs is overwritten, so a tape keeps no copies,
-and every state of the rollout can be looked at, or enter a loss.
-"""
+"""Runs models: `rollout`, one differentiable operation for any number of steps, and `forces` and `energy` for study."""
 
 from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib.util import find_spec
+from typing import Any
 
 import numpy as np
 
 import kernelc as kc
-from nablasim.physics.kernels.particles import integrate_particles, rigid_velocities, spring_forces
-from nablasim.physics.model import SpringModel
-from nablasim.physics.state import Array, State
+from nablasim.physics import stability
+from nablasim.physics.checkpoints import plan
+from nablasim.physics.checks import nearest
+from nablasim.physics.integrators import Integrator, named
+from nablasim.physics.layout import Real
+from nablasim.physics.model import Model, is_kernelc, is_torch, needs_gradient, plain, shape_of
+from nablasim.physics.program import Program, Step
+from nablasim.physics.runs import Run
+from nablasim.physics.state import Part, State, part
+from nablasim.physics.trajectory import Trajectory
 
 
-def rollout_springs(model: SpringModel, state: State, *, dt: float, steps: int) -> list[State]:
-    """The states at 0, dt, 2 dt ... steps·dt by semi-implicit Euler: steps + 1 of them, `state` the first."""
-    if dt <= 0 or steps < 0:
-        raise ValueError(f"dt must be positive and steps not negative, not dt={dt}, steps={steps}")
-    states = [state]
-    for _ in range(steps):
-        states.append(step_springs(model, states[-1], dt=dt))
-    return states
+def rollout(
+    model: Model,
+    *,
+    dt: float,
+    steps: int,
+    every: int = 1,
+    substeps: int = 1,
+    integrator: str | Integrator = "semi_implicit",
+    control: Mapping[str, Any] | None = None,
+    checkpoint: str | int = "auto",
+    tape: kc.Tape | None = None,
+    check: bool = True,
+) -> Trajectory:
+    """Run a model for `steps` steps of `dt` seconds and look at it every `every` steps, from the start on.
 
+    substeps: each step is made of this many shorter ones.
+    control: parameters that vary in time, by name: an array with one value per step in front, such as
+        {"gear.activation": (steps, tetrahedra)} or (steps,) for all alike.
+    checkpoint: what is kept for the gradient: "all" states, about 2 "sqrt"(steps) of them, at most so many states, or
+        bytes (numbers from 1 MB on); "auto" keeps all of them if they take little memory. Never changes the gradient.
+    tape: an open `kc.Tape`: the rollout is recorded on it as one operation, and frames are kernelc arrays.
+    check: refuse a step beyond the estimated limit of stability.
 
-def step_springs(model: SpringModel, state: State, *, dt: float) -> State:
-    """The state one step of dt later."""
-    after = State(x=kc.zeros_like(state.x), v=kc.zeros_like(state.v))
-    kc.launch(
-        integrate_particles,
-        dim=state.x.shape[0],
-        inputs=[state.x, state.v, sum_spring_forces(model, state), model.mass, model.free, model.gravity, dt],
-        outputs=[after.x, after.v],
-    )
-    return after
-
-
-def sum_spring_forces(model: SpringModel, state: State) -> Array:
-    """The force (N) of all springs on each particle; without gravity, which is an acceleration."""
-    f = kc.zeros_like(state.x)
-    f.zero_()  # On the tape: a replay has to start from zero again, the launch below only adds.
-    kc.launch(
-        spring_forces,
-        dim=model.pairs.shape[0],
-        inputs=[state.x, state.v, model.pairs, model.rest, model.ke, model.kd],
-        outputs=[f],
-    )
-    return f
-
-
-def move_rigidly(x: Array, *, centre: Array, vel: Array, spin: Array) -> State:
-    """The state of particles at x that move together: velocity `vel` (m/s) at `centre`, turning with `spin` (rad/s).
-
-    The three are arrays of one float3, each of which may require a gradient.
+    With torch tensors among the parameters or in the control, the frames are the result of one autograd operation.
     """
-    state = State(x=x, v=kc.zeros_like(x))
-    kc.launch(rigid_velocities, dim=x.shape[0], inputs=[x, centre, vel, spin], outputs=[state.v])
-    return state
+    _check_counts(dt, steps, every, substeps)
+    control = _checked_control(model, control or {}, steps)
+    leaves = _leaves(model, control)
+    program = _program(model, leaves, control, named(integrator))
+    length = dt / substeps
+    columns = {**model.columns}
+    with program.lock:
+        program.load(columns, length)
+        program.owner = None
+        stability.check_masses(program)
+        if check and program.integrator.explicit:
+            stability.check_step(program, length)
+    run = Run(
+        program=program,
+        columns=columns,
+        control=_control_columns(model, columns, control, steps),
+        dt=length,
+        plan=plan(checkpoint, steps=steps * substeps, frame=every * substeps, differentiable=program.differentiable,
+                  **_sizes(program)),
+        frame=every * substeps,
+        hold=substeps,
+    )  # fmt: skip
+    times = np.arange(steps // every + 1, dtype=np.float64) * (dt * every)
+    return Trajectory(model.layout, times, _run(run, _Leaves(model, control, leaves), tape))
 
 
-def stable_dt(model: SpringModel) -> float:
-    """A step that is surely stable: k dt² + 2 c dt ≤ 4 m at every free particle.
+def forces(model: Model, state: State | None = None) -> dict[str, Part]:
+    """The forces (N) on everything in a state, by object: `forces["gear"].f` is (n, 3). Without gravity."""
 
-    k and c are Gershgorin's bounds of the network's stiffness and damping: twice the sum over the particle's springs.
+    def look(step: Step) -> dict[str, Real]:
+        for system in program.systems:
+            system.forces(step)
+        sums = [c for c in model.layout.columns.values() if c.role == "sum" and model.layout.rows(c.table)]
+        return {c.name: program.worlds(c.name, step.numpy(c)).copy() for c in sums}
+
+    program, state = _look(model), state or model.state0
+    with program.lock:
+        program.load(model.columns, 1.0)
+        program.owner = None
+        found = program.look(state.columns, look)
+    single = model.batch is None
+    return {name: part(model.layout, name, found, lambda values, rows: values[:, rows], single) for name in state}
+
+
+def energy(model: Model, state: State | None = None) -> dict[str, Any]:
+    """The energy (J) of a state by system, with gravity in that of the masses; "total" is their sum.
+
+    In a batch there is one number per copy.
     """
-    mass, free = model.mass.numpy().astype(float), model.free.numpy() != 0
-    k, c = (np.zeros(len(mass)) for _ in range(2))
-    for total, value in ((k, model.ke.numpy()), (c, model.kd.numpy())):
-        np.add.at(total, model.pairs.numpy().ravel(), np.repeat(2.0 * value, 2))
-    k, c, m = k[free], c[free], mass[free]
-    held = (k > 0) | (c > 0)
-    # The positive root of k dt² + 2 c dt - 4 m = 0, in the form that is also right for k = 0.
-    dt = 4 * m[held] / (c[held] + np.sqrt(c[held] ** 2 + 4 * k[held] * m[held]))
-    return float(dt.min(initial=np.inf))
+
+    def look(step: Step) -> dict[str, Real]:
+        found = {}
+        for system in program.systems:
+            each = system.energy(step)
+            if each is not None:
+                found[system.name] = np.asarray(each.numpy(), np.float64).reshape(model.layout.worlds, -1).sum(axis=1)
+        return found
+
+    program, state = _look(model), state or model.state0
+    with program.lock:
+        program.load(model.columns, 1.0)
+        program.owner = None
+        found = program.look(state.columns, look)
+    found["total"] = sum(found.values())
+    return {name: float(values[0]) if model.batch is None else values for name, values in found.items()}
+
+
+def stable_dt(model: Model) -> float:
+    """A step (s) that is surely stable for explicit integration near the start: k dt² + 2 c dt ≤ 4 m everywhere."""
+    program = _look(model)
+    with program.lock:
+        program.load(model.columns, 1.0)
+        program.owner = None
+        return float(min(limit.dt.min(initial=np.inf) for limit in stability.limits(program)))
+
+
+# -- what a rollout is given
+def _check_counts(dt: float, steps: int, every: int, substeps: int) -> None:
+    if not (np.isfinite(dt) and dt > 0):
+        raise ValueError(f"dt must be positive, and is {dt}")
+    for name, value, least in (("steps", steps, 0), ("every", every, 1), ("substeps", substeps, 1)):
+        if not isinstance(value, (int, np.integer)) or value < least:
+            raise ValueError(f"{name} is a whole number from {least} on, not {value!r}")
+    if steps % every:
+        raise ValueError(
+            f"steps = {steps} is not a multiple of every = {every}: the last {steps % every} steps would not be seen. "
+            f"Use steps={steps - steps % every}, or an `every` that divides it"
+        )
+
+
+def _checked_control(model: Model, control: Mapping[str, Any], steps: int) -> dict[str, Any]:
+    if callable(control):
+        raise TypeError("control is a dictionary of arrays over the steps; a policy is not supported here")
+    found = {}
+    for name, value in control.items():
+        parameter = model._known(name)
+        varying = [n for n, p in model.layout.parameters.items()
+                   if all(model.layout.columns[q.column].per_step for q in p.places)]  # fmt: skip
+        if name not in varying:
+            raise ValueError(f"{name!r} cannot vary in time: {nearest(name, varying)}")
+        if name not in model:
+            raise ValueError(f"{name!r} is not in force: {model._instead(name)}")
+        if needs_gradient(model[name]):
+            raise ValueError(
+                f"{name!r} requires a gradient, but the control replaces it at every step: give one of them"
+            )
+        shape = shape_of(value)
+        if shape is None:
+            value = np.array(value, np.float64)
+            shape = value.shape
+        if shape[:1] != (steps,) or parameter.aligned(shape[1:], model.batch) is None:
+            raise ValueError(
+                f"control of {name!r} has shape {shape}; expected one row per step: ({steps},) or "
+                f"({', '.join(map(str, (steps, *parameter.full)))})"
+            )
+        if not np.isfinite(plain(value)).all():
+            at = tuple(int(i) for i in np.argwhere(~np.isfinite(plain(value)))[0])
+            raise ValueError(f"control of {name!r} has an entry that is not finite, at {at}")
+        found[name] = value
+    return found
+
+
+def _control_columns(
+    model: Model, columns: Mapping[str, Real], control: Mapping[str, Any], steps: int
+) -> dict[str, Real]:
+    """The columns that vary, (steps, worlds, rows, *element)."""
+    made: dict[str, Real] = {}
+    for name, value in control.items():
+        parameter, rows = model.layout.parameters[name], plain(value)
+        for place in parameter.places:
+            steady = columns[place.column]
+            if place.column not in made:
+                made[place.column] = np.repeat(steady[None], steps, axis=0)
+            for n in range(steps):
+                model.layout.write({place.column: made[place.column][n]}, parameter, rows[n])
+    return made
+
+
+def _leaves(model: Model, control: Mapping[str, Any]) -> dict[str, Any]:
+    """The values that are differentiated by: parameters by their name, control by "control of <name>"."""
+    values = {**{name: model[name] for name in model.names()}, **{f"control of {n}": v for n, v in control.items()}}
+    return {name: v for name, v in values.items() if needs_gradient(v)}
+
+
+# -- programs
+def _program(model: Model, leaves: Mapping[str, Any], control: Mapping[str, Any], integrator: Integrator) -> Program:
+    layout = model.layout
+    wanted = {name.removeprefix("control of ") for name in leaves}
+    grads = {place.column for name in wanted for place in layout.parameters[name].places}
+    varied = frozenset(place.column for name in control for place in layout.parameters[name].places)
+    present = frozenset(
+        name for name, c in layout.columns.items()
+        if c.optional and (name in grads or name in varied or model.columns[name].any())
+    )  # fmt: skip
+    if leaves and not grads:
+        raise AssertionError("a parameter without a place")
+    key = (model.real, frozenset(grads), present, varied, integrator)
+    if key not in layout.programs:
+        layout.programs[key] = Program(layout, model.real, grads=key[1], present=present, varied=varied,
+                                       integrator=integrator)  # fmt: skip
+    return layout.programs[key]
+
+
+def _look(model: Model) -> Program:
+    """A program without gradients."""
+    return _program(model, {}, {}, named("semi_implicit"))
+
+
+def _sizes(program: Program) -> dict[str, int]:
+    size = np.dtype(program.real).itemsize
+    bytes_of = {c.name: program.layout.rows(c.table) * int(np.prod(c.shape, dtype=int)) * size
+                for c in program.layout.columns.values()}  # fmt: skip
+    state = sum(bytes_of[c.name] for c in program.state_columns)
+    sums = sum(bytes_of[c.name] for c in program.layout.columns.values() if c.role == "sum")
+    varied = sum(bytes_of[name] for name in program.varied)
+    # Every recorded step has states, sums and varied columns of its own, and the adjoint of each.
+    return {"state_bytes": state, "step_bytes": 2 * (state + sums + varied)}
+
+
+# -- the one operation
+@dataclass
+class _Leaves:
+    """The values that are differentiated by, and how gradients of columns become theirs."""
+
+    model: Model
+    control: Mapping[str, Any]
+    values: Mapping[str, Any]
+
+    def gradients(self, run: Run, seeds: Mapping[str, Real]) -> list[Real]:
+        layout = self.model.layout
+        by_column, by_control = run.backward(seeds)
+        found = []
+        for name, value in self.values.items():
+            shape = shape_of(value)
+            assert shape is not None
+            if not name.startswith("control of "):
+                found.append(layout.read_gradient(by_column, layout.parameters[name], shape))
+                continue
+            parameter = layout.parameters[name.removeprefix("control of ")]
+            rows = [layout.read_gradient({c: g[n] for c, g in by_control.items()}, parameter, shape[1:])
+                    for n in range(shape[0])]  # fmt: skip
+            found.append(np.array(rows).reshape(shape))
+        return found
+
+
+def _run(run: Run, leaves: _Leaves, tape: kc.Tape | None) -> dict[str, Any]:
+    names = [c.name for c in run.program.state_columns]
+    values = list(leaves.values.values())
+    if tape is not None:
+        return _on_tape(run, leaves, tape)
+    if any(is_kernelc(v) for v in values):
+        raise TypeError("a kernelc array requires a gradient: open a tape and pass it, ph.rollout(..., tape=tape)")
+    if values:
+        from nablasim.physics.autograd import differentiable
+
+        return differentiable(run, names, lambda seeds: leaves.gradients(run, seeds), values)
+    frames = run.forward()
+    if find_spec("torch") is None:
+        return frames
+    from nablasim.physics.autograd import tensors
+
+    return tensors(frames)
+
+
+def _on_tape(run: Run, leaves: _Leaves, tape: kc.Tape) -> dict[str, Any]:
+    """Record the run on a tape of kernelc, as one operation that can be replayed."""
+    if any(is_torch(v) for v in leaves.values.values()):
+        raise TypeError("a torch tensor requires a gradient: without tape= the rollout is an operation of torch")
+    model, layout = leaves.model, leaves.model.layout
+    live = {name: model[name] for name in model.names() if is_kernelc(model[name])}
+    out = {name: kc.array(frames, dtype=layout.columns[name].element) for name, frames in run.forward().items()}
+
+    def forward() -> None:
+        for name, value in live.items():
+            layout.write(run.columns, layout.parameters[name], value.numpy())
+        if run.program.owner is run:
+            run.program.owner = None
+        for name, frames in run.forward().items():
+            out[name].numpy()[...] = frames
+
+    def backward() -> None:
+        seeds = {name: a.grad.numpy() for name, a in out.items() if a.grad is not None}
+        for value, g in zip(leaves.values.values(), leaves.gradients(run, seeds)):
+            value.grad.numpy()[...] += g
+
+    tape.record(backward, reads=list(live.values()), writes=list(out.values()), forward=forward)
+    return out

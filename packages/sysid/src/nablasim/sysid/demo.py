@@ -1,7 +1,7 @@
 """`nablasim demo`: how was this cloth thrown? Its velocity and spin are found again from a few tracked points.
 
 One rollout is recorded on a tape. Every step of the descent then assigns the parameters, replays the tape and sweeps
-it backward: two native calls.
+it backward.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 import kernelc as kc
 from nablasim import physics as ph
 from nablasim.sysid.fit import Fit, descend
+from nablasim.sysid.kernels import thrown
 from nablasim.sysid.losses import add_squared_distance
 
 TRUTH = np.array([3.0, 4.0, -1.0, 0.8, -0.6, 3.0])
@@ -38,16 +39,14 @@ class Cloth:
     steps: int = 400
     every: int = 40
     mark_every: int = 4
-    model: ph.SpringModel = field(init=False)
-    state: ph.State = field(init=False)
+    model: ph.Model = field(init=False)
+    points: NDArray[np.float64] = field(init=False)
     pairs: NDArray[np.int32] = field(init=False)
 
     def __post_init__(self) -> None:
         points, pairs = ph.spring_grid((1.0, 1.0), (self.cells, self.cells))
-        model, state = ph.build_springs(
-            points, pairs, mass=self.mass / len(points), ke=self.ke, kd=self.kd, real="float64"
-        )
-        for name, value in (("model", model), ("state", state), ("pairs", pairs)):
+        scene = ph.Scene().add_springs("cloth", points, pairs, mass=self.mass / len(points), ke=self.ke, kd=self.kd)
+        for name, value in (("model", scene.build(real="float64")), ("points", points), ("pairs", pairs)):
             object.__setattr__(self, name, value)
 
     @property
@@ -67,20 +66,23 @@ class Throw:
 
     def __init__(self, cloth: Cloth):
         self.cloth = cloth
-        centre = np.mean(cloth.state.x.numpy().reshape(-1, 3), axis=0, keepdims=True)
+        x = kc.array(cloth.points, dtype=kc.float3)
+        centre = kc.array(cloth.points.mean(axis=0, keepdims=True), dtype=kc.float3)
         self._vel = kc.array(np.zeros((1, 3)), dtype=kc.float3, requires_grad=True)
         self._spin = kc.array(np.zeros((1, 3)), dtype=kc.float3, requires_grad=True)
         self._loss = kc.zeros(1, dtype=float, real=kc.float64)
         self._seen = [kc.zeros(len(cloth.marks), dtype=kc.float3, real=kc.float64) for _ in cloth.frames]
         marks, weight = kc.array(cloth.marks), 1 / (len(cloth.frames) * len(cloth.marks))
+        v = kc.zeros_like(x)
         with kc.Tape() as self.tape:
-            start = ph.move_rigidly(
-                cloth.state.x, centre=kc.array(centre, dtype=kc.float3), vel=self._vel, spin=self._spin
+            kc.launch(thrown, len(x), [x, centre, self._vel, self._spin], [v])
+            rollout = ph.rollout(
+                cloth.model.replace({"cloth.v": v}), dt=cloth.dt, steps=cloth.steps, every=cloth.every, tape=self.tape
             )
-            self.states = ph.rollout_springs(cloth.model, start, dt=cloth.dt, steps=cloth.steps)
+            self.frames = rollout["cloth"].x
             self._loss.zero_()
-            for frame, seen in zip(cloth.frames, self._seen):
-                add_squared_distance(self._loss, self.states[frame].x, marks=marks, seen=seen, weight=weight)
+            for frame, seen in enumerate(self._seen, start=1):
+                add_squared_distance(self._loss, self.frames[frame], marks=marks, seen=seen, weight=weight)
 
     def watch(self, positions: NDArray[np.float64]) -> None:
         """From now on the loss compares with these positions of the marks: (frames, marks, 3)."""
@@ -104,7 +106,7 @@ class Throw:
     def positions(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
         """Every particle at time zero and at the frames: (1 + frames, particles, 3)."""
         self.run(values)
-        return np.stack([self.states[k].x.numpy().reshape(-1, 3).copy() for k in (0, *self.cloth.frames)])
+        return self.frames.numpy().copy()
 
 
 @dataclass(frozen=True, eq=False)

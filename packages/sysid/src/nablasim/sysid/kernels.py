@@ -1,6 +1,19 @@
-"""The kernels of system identification: a loss on tracked points, and the doctor's probe."""
+"""The kernels of system identification: how a thing is thrown, a loss on tracked points, and the doctor's probe."""
 
 import kernelc as kc
+
+
+@kc.kernel
+def thrown(
+    x: kc.Array[kc.float3],
+    centre: kc.Array[kc.float3],
+    vel: kc.Array[kc.float3],
+    spin: kc.Array[kc.float3],
+    v: kc.Array[kc.float3],
+):
+    """v = vel + spin × (x - centre): every particle moves as a part of one rigid body."""
+    i = kc.tid()
+    v[i] = vel[0] + kc.cross(spin[0], x[i] - centre[0])
 
 
 @kc.kernel

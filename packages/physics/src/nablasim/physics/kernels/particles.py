@@ -1,43 +1,23 @@
-"""Kernels of particles joined by damped springs: the forces, and one step of semi-implicit Euler.
-
-Precision is that of the arrays passed. A particle index is a thread of `integrate_particles`, a spring index one of
-`spring_forces`.
-"""
+"""Kernels of point masses: mass, one step of semi-implicit Euler, energy. A thread is a particle."""
 
 import kernelc as kc
 
 
-@kc.func
-def spring_force(
-    xi: kc.float3, xj: kc.float3, vi: kc.float3, vj: kc.float3, rest: float, ke: float, kd: float
-) -> kc.float3:
-    """The force on i of the spring i-j: ke (|d| - rest) + kd d|d|/dt, along d = xj - xi.
-
-    Damping acts on the rate of the length only, so that a spring that moves or turns as a whole is not braked.
-    """
-    d = xj - xi
-    along = kc.normalize(d)
-    stretch = kc.length(d) - rest
-    rate = kc.dot(vj - vi, along)
-    return along * (ke * stretch + kd * rate)
+@kc.kernel
+def copy_masses(given: kc.Array[float], mass: kc.Array[float]):
+    """The masses that were given; systems with a density add theirs."""
+    i = kc.tid()
+    mass[i] = given[i]
 
 
 @kc.kernel
-def spring_forces(
-    x: kc.Array[kc.float3],
-    v: kc.Array[kc.float3],
-    pairs: kc.Array[int, 2],
-    rest: kc.Array[float],
-    ke: kc.Array[float],
-    kd: kc.Array[float],
-    f: kc.Array[kc.float3],
-):
-    """Add the force of spring s to both of its ends, opposite and equal: momentum is kept."""
-    s = kc.tid()
-    i, j = pairs[s, 0], pairs[s, 1]
-    force = spring_force(x[i], x[j], v[i], v[j], rest[s], ke[s], kd[s])
-    kc.atomic_add(f, i, force)
-    kc.atomic_sub(f, j, force)
+def invert_masses(mass: kc.Array[float], free: kc.Array[int], weight: kc.Array[float]):
+    """1 / mass, and 0 for a particle that is held: nothing accelerates it."""
+    i = kc.tid()
+    w = 0.0
+    if free[i] != 0:
+        w = 1.0 / mass[i]
+    weight[i] = w
 
 
 @kc.kernel
@@ -45,33 +25,32 @@ def integrate_particles(
     x: kc.Array[kc.float3],
     v: kc.Array[kc.float3],
     f: kc.Array[kc.float3],
-    mass: kc.Array[float],
-    free: kc.Array[int],
+    weight: kc.Array[float],
     gravity: kc.Array[kc.float3],
     dt: float,
     x_next: kc.Array[kc.float3],
     v_next: kc.Array[kc.float3],
 ):
-    """v' = v + dt (g + f / m), x' = x + dt v'. A particle that is not free stays where it is.
+    """v' = v + dt (g + f / m), x' = x + dt v'. A particle without weight stays where it is.
 
     Gravity is an acceleration, not a force per particle: what falls does not depend on its mass.
     """
     i = kc.tid()
     v_new = kc.float3()
-    if free[i] != 0:
-        v_new = v[i] + (gravity[0] + f[i] / mass[i]) * dt
+    if weight[i] > 0.0:
+        v_new = v[i] + (gravity[i] + f[i] * weight[i]) * dt
     v_next[i] = v_new
     x_next[i] = x[i] + v_new * dt
 
 
 @kc.kernel
-def rigid_velocities(
+def kinetic_energies(
     x: kc.Array[kc.float3],
-    centre: kc.Array[kc.float3],
-    vel: kc.Array[kc.float3],
-    spin: kc.Array[kc.float3],
     v: kc.Array[kc.float3],
+    mass: kc.Array[float],
+    gravity: kc.Array[kc.float3],
+    e: kc.Array[float],
 ):
-    """v = vel + spin × (x - centre): every particle moves as a part of one rigid body."""
+    """m v² / 2 - m g·x."""
     i = kc.tid()
-    v[i] = vel[0] + kc.cross(spin[0], x[i] - centre[0])
+    e[i] = mass[i] * (0.5 * kc.length_sq(v[i]) - kc.dot(gravity[i], x[i]))

@@ -1,0 +1,74 @@
+"""Checks of what users pass to `Scene`: every message names the quantity, what was found and what was expected."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+
+def shaped(name: str, value: ArrayLike, shape: tuple[int | None, ...]) -> NDArray[np.float64]:
+    """A copy in double precision, of this shape; None is any length."""
+    array = _numbers(name, value)
+    if array.ndim != len(shape) or any(n not in (None, m) for n, m in zip(shape, array.shape)):
+        wanted = ", ".join("n" if n is None else str(n) for n in shape)
+        raise ValueError(f"{name} has shape {array.shape}; expected ({wanted})")
+    return finite(name, array)
+
+
+def filled(
+    name: str, value: ArrayLike, shape: tuple[int, ...], *, positive: bool = False, allow_zero: bool = False
+) -> NDArray[np.float64]:
+    """The value in double precision, one number or one for each element."""
+    array = _numbers(name, value)
+    if array.shape not in ((), shape):
+        raise ValueError(f"{name} has shape {array.shape}; expected one value, or shape {shape}")
+    finite(name, array)
+    if positive and (array < 0 if allow_zero else array <= 0).any():
+        at = np.unravel_index(int(np.argmin(array)), array.shape)
+        where = f" at {', '.join(map(str, at))}" if at else ""
+        least = "must not be negative" if allow_zero else "must be positive"
+        raise ValueError(f"{name} {least}, and is {array[at]:g}{where}")
+    return array
+
+
+def finite(name: str, array: NDArray[np.float64]) -> NDArray[np.float64]:
+    if not np.isfinite(array).all():
+        where = tuple(int(i) for i in np.argwhere(~np.isfinite(array))[0])
+        raise ValueError(f"{name} has an entry that is not finite, at {where}")
+    return array
+
+
+def indices(name: str, value: ArrayLike, width: int, count: int, what: str) -> NDArray[np.int32]:
+    """Rows of `width` whole numbers below `count`."""
+    array = np.asarray(value)
+    if array.size == 0:
+        return np.zeros((0, width), np.int32)
+    if array.dtype.kind not in "iu":
+        raise ValueError(f"{name} holds {array.dtype}; expected whole numbers")
+    if array.ndim != 2 or array.shape[1] != width:
+        raise ValueError(f"{name} has shape {array.shape}; expected (m, {width})")
+    wrong = (array < 0) | (array >= count)
+    if wrong.any():
+        row = int(np.argwhere(wrong)[0, 0])
+        raise ValueError(f"{name}: row {row} names {what} {array[wrong][0]}, but there are {count} (from 0)")
+    return array.astype(np.int32)
+
+
+def nearest(name: str, names: Iterable[str]) -> str:
+    """A sentence that offers the names most like this one."""
+    known = list(names)
+    close = get_close_matches(name, known, n=4, cutoff=0.4)
+    if not close:
+        shown = ", ".join(map(repr, known[:12])) + (", ..." if len(known) > 12 else "")
+        return f"known are {shown}" if known else "there are none"
+    return "did you mean " + " or ".join(map(repr, close)) + "?"
+
+
+def _numbers(name: str, value: ArrayLike) -> NDArray[np.float64]:
+    try:
+        return np.array(value, np.float64)
+    except (TypeError, ValueError):
+        raise ValueError(f"{name} is made of numbers, not {value!r}") from None

@@ -1,0 +1,89 @@
+"""The law of compliant contact at one point: [ke, kd, kf, mu] to a force. Every kind of contact calls `contact_force`.
+
+Normal force, gap C and penetration p = max(-C, 0), rate dC/dt:
+
+    "linear"   ke p + kd max(-dC/dt, 0): the paper's, damping only while approaching; it jumps at touch
+    "smooth"   p (ke - kd dC/dt / (p + touch)), never below zero: damping grows with the penetration (Hunt-Crossley),
+               and is kd for p far beyond the length `touch`
+
+Friction |f_t| = min(mu f_n, kf |u|), opposite to the slip velocity u, in any direction alike. A `smoothing` length
+above zero rounds the kinks of p, of f_n and of min: the force is then C1 in positions and velocities ("smooth").
+"""
+
+import kernelc as kc
+
+
+@kc.func
+def hinge(s: float, width: float) -> float:
+    """max(s, 0), with a parabola instead of the corner for |s| < width."""
+    h = s
+    if s <= -width:
+        h = 0.0
+    elif s < width:
+        h = (s + width) * (s + width) / (4.0 * width)
+    return h
+
+
+@kc.func
+def hinge_integral(s: float, width: float) -> float:
+    """The integral of `hinge`: the energy of a contact spring of unit stiffness."""
+    e = 0.5 * s * s + width * width / 6.0
+    if s <= -width:
+        e = 0.0
+    elif s < width:
+        e = (s + width) * (s + width) * (s + width) / (12.0 * width)
+    return e
+
+
+@kc.func
+def normal_force(gap: float, rate: float, ke: float, kd: float, law: int, touch: float, smoothing: float) -> float:
+    """How hard the surfaces push each other apart; `law` is 0 for "linear", 1 for "smooth"."""
+    p = hinge(-gap, smoothing)
+    fn = 0.0
+    if p > 0.0:
+        if law == 0:
+            fn = ke * p + kd * max(-rate, 0.0)
+        else:
+            fn = p * hinge(ke - kd * rate / (p + touch), ke * smoothing / (smoothing + p))
+    return fn
+
+
+@kc.func
+def friction_factor(slip: float, fn: float, kf: float, mu: float, gap: float, smoothing: float) -> float:
+    """|f_t| / |u|: kf while sticking, mu f_n / |u| while sliding, rounded between them."""
+    cap = mu * fn
+    pull = kf * slip
+    width = 0.0
+    if smoothing > 0.0:
+        width = 0.5 * smoothing / (smoothing + max(-gap, 0.0))
+    factor = kf
+    if pull >= cap * (1.0 + width):
+        # Sliding; at rest (slip = 0) this is reached only without any cap.
+        factor = cap / slip if slip > 0.0 else 0.0
+    elif pull > cap * (1.0 - width):
+        r = pull / cap - 1.0 - width
+        factor = cap * (1.0 - r * r / (4.0 * width)) / slip
+    return factor
+
+
+@kc.func
+def contact_force(
+    gap: float,
+    velocity: kc.float3,
+    normal: kc.float3,
+    ke: float,
+    kd: float,
+    kf: float,
+    mu: float,
+    law: int,
+    touch: float,
+    smoothing: float,
+) -> kc.float3:
+    """The force on the first of two bodies: `normal` points to it, `velocity` is its velocity against the other."""
+    rate = kc.dot(velocity, normal)
+    fn = normal_force(gap, rate, ke, kd, law, touch, smoothing)
+    force = kc.float3()
+    if fn > 0.0:
+        u = velocity - normal * rate
+        force = normal * fn - u * friction_factor(kc.length(u), fn, kf, mu, gap, smoothing)
+    return force

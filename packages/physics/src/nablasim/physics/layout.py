@@ -1,0 +1,290 @@
+"""How a scene lies in memory: tables of rows, columns of reals, indices between tables, and the named parameters.
+
+`Scene` fills a `Draft`, which freezes into a `Layout`; `program.py` makes arrays of it. A batch is the same layout
+with every table repeated: row r of copy b is row b·rows + r, and indices are shifted with it. Systems do not notice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+import kernelc as kc
+
+Real = NDArray[np.floating[Any]]
+
+_SHAPES: dict[Any, tuple[int, ...]] = {float: (), kc.float3: (3,), kc.float4: (4,), kc.quat: (4,), kc.mat33: (3, 3)}
+
+
+@dataclass(frozen=True)
+class Column:
+    """A real array with one element per row of a table. `name` is "table.quantity", such as "springs.ke".
+
+    role: "given" (filled from parameters and constants), "derived" (written once per rollout by `System.setup`),
+        "state" (goes from step to step; starts as given), "sum" (zero at the start of each step; systems add to it).
+    per_step: a given column that a rollout may vary in time, by `control`.
+    optional: where all of it is zero and no gradient is asked for, `has(name)` is false and a system may leave it out.
+    """
+
+    name: str
+    element: Any = float
+    role: str = "given"
+    per_step: bool = False
+    optional: bool = False
+
+    @property
+    def table(self) -> str:
+        return self.name.partition(".")[0]
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The shape of one element in NumPy."""
+        return _SHAPES[self.element]
+
+
+@dataclass(frozen=True)
+class Index:
+    """A whole-number array with `width` numbers per row: rows of the table `to`, or plain numbers if that is None."""
+
+    name: str
+    to: str | None = None
+    width: int = 1
+
+    @property
+    def table(self) -> str:
+        return self.name.partition(".")[0]
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Some consecutive rows of a table: an object's part of it."""
+
+    table: str
+    start: int
+    count: int
+
+    @property
+    def slice(self) -> slice:
+        return slice(self.start, self.start + self.count)
+
+    def __iter__(self) -> Any:
+        return iter(range(self.start, self.start + self.count))
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where the value of a parameter goes: rows of a column."""
+
+    column: str
+    rows: Rows
+
+
+@dataclass(frozen=True, eq=False)
+class Parameter:
+    """A quantity that can be replaced and optimised, by name.
+
+    `shape` is that of the value it has now; `full` is the largest that it can take, one element per row. Smaller ones
+    are broadcast, and their gradient is the sum. `bounds` are sensible, for optimisers; `None` is no bound.
+    """
+
+    name: str
+    value: Any
+    unit: str
+    bounds: tuple[float | None, float | None]
+    full: tuple[int, ...]
+    element: tuple[int, ...]
+    places: tuple[Place, ...]
+    choice: tuple[str, str] | None = None
+    """(group, option): of the options in a group, such as density or mass, one is in force."""
+    about: str = ""
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return tuple(self.value.shape)
+
+    def __repr__(self) -> str:
+        low, high = ("" if b is None else f"{b:g}" for b in self.bounds)
+        return f"Parameter({self.name!r}, shape={self.shape}, unit={self.unit!r}, bounds=[{low}, {high}])"
+
+    def aligned(self, shape: tuple[int, ...], copies: int | None) -> tuple[int, ...] | None:
+        """A value of this shape as (copies or 1, rows or 1, *element), ready to be broadcast; None if it does not fit.
+
+        In a batch the first axis is the copy, if it can be; otherwise all copies have the same value.
+        """
+        if copies is not None and shape[:1] == (copies,):
+            one = self._aligned(shape[1:])
+            if one is not None and (shape[1:] or not self.element):
+                return (copies, *one)
+        one = self._aligned(shape)
+        return None if one is None else (1, *one)
+
+    def _aligned(self, shape: tuple[int, ...]) -> tuple[int, ...] | None:
+        if shape == ():
+            return (1,) * (1 + len(self.element))
+        if shape in (self.element, (1, *self.element)):  # Arrays of kernelc have at least one dimension.
+            return (1, *self.element)
+        return shape if shape == self.full else None
+
+
+@dataclass(frozen=True)
+class Thing:
+    """A named object of the scene and its rows of each table."""
+
+    name: str
+    kind: str
+    rows: Mapping[str, Rows]
+
+
+@dataclass
+class Draft:
+    """A layout while it is written. Adders of systems call `rows`, then `index`, `constant` and `parameter`."""
+
+    count: dict[str, int] = field(default_factory=dict)
+    indices: dict[str, list[NDArray[np.int32]]] = field(default_factory=dict)
+    constants: list[tuple[Place, Real]] = field(default_factory=list)
+    parameters: dict[str, Parameter] = field(default_factory=dict)
+    things: dict[str, Thing] = field(default_factory=dict)
+
+    def thing(self, name: str, kind: str, *rows: Rows) -> None:
+        """A named object that owns these rows, beside those that it has already."""
+        before = self.things[name].rows if name in self.things else {}
+        self.things[name] = Thing(name, kind, {**before, **{r.table: r for r in rows}})
+
+    def rows(self, table: str, count: int) -> Rows:
+        """New rows at the end of a table."""
+        start = self.count.get(table, 0)
+        self.count[table] = start + count
+        return Rows(table, start, count)
+
+    def index(self, name: str, values: ArrayLike) -> None:
+        """The whole numbers of the rows that were added last: rows of the table they refer to, in the whole draft."""
+        self.indices.setdefault(name, []).append(np.array(values, np.int32))
+
+    def constant(self, column: Column, rows: Rows, value: ArrayLike) -> None:
+        """Content of a column that nobody optimises."""
+        self.constants.append((Place(column.name, rows), np.array(value, np.float64)))
+
+    def parameter(
+        self,
+        name: str,
+        column: Column,
+        rows: Rows,
+        value: ArrayLike,
+        *,
+        unit: str,
+        bounds: tuple[float | None, float | None] = (None, None),
+        uniform: bool = False,
+        choice: tuple[str, str] | None = None,
+        about: str = "",
+    ) -> None:
+        """Content of a column under a name. `uniform`: one element for all rows, such as gravity.
+
+        Naming a parameter again adds a place where its value goes.
+        """
+        if name in self.parameters:
+            known = self.parameters[name]
+            places = (*known.places, Place(column.name, rows))
+            self.parameters[name] = Parameter(**{**vars(known), "places": places})
+            return
+        full = column.shape if uniform else (rows.count, *column.shape)
+        made = Parameter(name, np.array(value, np.float64), unit, bounds, full, column.shape,
+                         (Place(column.name, rows),), choice, about)  # fmt: skip
+        if made.aligned(made.shape, None) is None:
+            raise ValueError(f"{name} has shape {made.shape}; expected one value, or shape {full}")
+        if not np.isfinite(made.value).all():
+            where = tuple(int(i) for i in np.argwhere(~np.isfinite(made.value))[0])
+            raise ValueError(f"{name} has an entry that is not finite, at {where}")
+        self.parameters[name] = made
+
+
+@dataclass(frozen=True, eq=False)
+class Layout:
+    """A finished draft: what never changes between rollouts of a model. Compiled programs are kept with it."""
+
+    columns: Mapping[str, Column]
+    kinds: Mapping[str, Index]
+    count: Mapping[str, int]
+    indices: Mapping[str, NDArray[np.int32]]
+    constants: tuple[tuple[Place, Real], ...]
+    parameters: Mapping[str, Parameter]
+    things: Mapping[str, Thing]
+    copies: int | None = None
+    programs: dict[Any, Any] = field(default_factory=dict)
+
+    @property
+    def worlds(self) -> int:
+        return 1 if self.copies is None else self.copies
+
+    def rows(self, table: str) -> int:
+        """All rows of a table, of every copy."""
+        return self.count.get(table, 0) * self.worlds
+
+    def batched(self, copies: int) -> Layout:
+        """The same scene many times."""
+        return Layout(**{**vars(self), "copies": copies, "programs": {}})
+
+    def tiled(self, name: str) -> NDArray[np.int32]:
+        """An index of every copy, each shifted to its own rows."""
+        one, to = self.indices[name], self.kinds[name].to
+        step = 0 if to is None else self.count.get(to, 0)
+        shift = step * np.arange(self.worlds, dtype=np.int32).reshape(-1, *[1] * one.ndim)
+        return np.ascontiguousarray((one[None] + shift).reshape(-1, *one.shape[1:]), np.int32)
+
+    @cached_property
+    def steady(self) -> dict[str, Real]:
+        """The columns as the constants leave them, (worlds, rows, *element) in double precision."""
+        made: dict[str, Real] = {
+            name: np.zeros((self.worlds, self.count.get(c.table, 0), *c.shape))
+            for name, c in self.columns.items()
+            if c.role in ("given", "state")
+        }
+        for place, value in self.constants:
+            made[place.column][:, place.rows.slice] = value
+        return made
+
+    def start(self, column: Column) -> Real:
+        """A state column as the scene was built."""
+        made = {column.name: self.steady[column.name].copy()}
+        for parameter in self.parameters.values():
+            if any(place.column == column.name for place in parameter.places):
+                self.write(made, parameter, parameter.value)
+        return made[column.name]
+
+    def write(self, columns: Mapping[str, Real], parameter: Parameter, value: Real) -> None:
+        """Put the value of a parameter into its columns, (worlds, rows, *element)."""
+        spread = value.reshape(self._aligned(parameter, value.shape))
+        for place in parameter.places:
+            columns[place.column][:, place.rows.slice] = spread
+
+    def read_gradient(self, grads: Mapping[str, Real], parameter: Parameter, shape: tuple[int, ...]) -> Real:
+        """The gradient by a parameter's value of this shape, from those by the columns: sums where it was broadcast."""
+        aligned = self._aligned(parameter, shape)
+        total = np.zeros(aligned)
+        for place in parameter.places:
+            if place.column in grads:
+                part = grads[place.column][:, place.rows.slice]
+                axes = tuple(i for i, n in enumerate(aligned) if n == 1 and part.shape[i] != 1)
+                # By row in double precision: as exact for a million rows as for one, and the same bits in a batch.
+                total += np.sum(part, axis=axes, dtype=np.float64, keepdims=True) if axes else part
+        return total.reshape(shape)
+
+    def _aligned(self, parameter: Parameter, shape: tuple[int, ...]) -> tuple[int, ...]:
+        aligned = parameter.aligned(tuple(shape), self.copies)
+        assert aligned is not None, (parameter, shape)
+        return aligned
+
+
+def finish(draft: Draft, columns: Mapping[str, Column], kinds: Mapping[str, Index]) -> Layout:
+    """Freeze a draft."""
+    indices = {}
+    for name, kind in kinds.items():
+        empty = np.zeros((0,) if kind.width == 1 else (0, kind.width), np.int32)
+        indices[name] = np.concatenate([empty, *draft.indices.get(name, [])]).astype(np.int32)
+    # What goes nowhere has no effect: it is not offered.
+    parameters = {n: p for n, p in draft.parameters.items() if any(place.rows.count for place in p.places)}
+    return Layout(columns, kinds, dict(draft.count), indices, tuple(draft.constants), parameters, dict(draft.things))

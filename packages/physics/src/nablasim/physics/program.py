@@ -1,0 +1,227 @@
+"""A model as launches that were recorded once: a set-up, and segments of steps, which then only run again.
+
+A `Program` owns arrays for one layout and precision, and belongs to the layout: hundreds of rollouts with other
+parameter values use the same tapes. `runs.py` drives it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from threading import RLock
+from typing import Any
+
+from numpy.typing import NDArray
+
+import kernelc as kc
+from nablasim.physics.layout import Column, Index, Layout, Real
+from nablasim.physics.systems import SYSTEMS, System
+
+Array = Any
+"""An array of kernelc, as `kc.array` and `kc.zeros` make it."""
+
+Values = Mapping[str, Real]
+"""The content of columns by name."""
+
+
+class Arrays:
+    """The columns and indices of a layout as arrays of kernelc, for all copies of the scene."""
+
+    def __init__(self, layout: Layout, real: str, table: Mapping[str, Array], present: frozenset[str]):
+        self.layout, self.real, self._table, self._present = layout, real, table, present
+
+    def __getitem__(self, what: Column | Index) -> Array:
+        return self._table[what.name]
+
+    def numpy(self, what: Column | Index) -> NDArray[Any]:
+        """The content of a column or an index."""
+        return self[what].numpy()
+
+    def rows(self, table: str) -> int:
+        """How many rows a table has: the threads of a launch over it."""
+        return self.layout.rows(table)
+
+    def has(self, column: Column) -> bool:
+        """Whether an optional column is in use: not all of it zero, varied in time, or asked for a gradient."""
+        return not column.optional or column.name in self._present
+
+    def scratch(self, name: str, count: int, element: Any = float) -> Array:
+        """Memory of this step (or of the set-up) alone. Where launches only add to it, `.zero_()` it first."""
+        return kc.zeros(count, dtype=element, **_real(element, self.real))
+
+
+class Step(Arrays):
+    """One step while it is recorded: the state before, sums of its own, and the state after."""
+
+    def __init__(self, base: Arrays, before: Mapping[str, Array], after: Mapping[str, Array] | None,
+                 own: Mapping[str, Array], dt: Array, first: Array, k: int, tape: kc.Tape | None):  # fmt: skip
+        super().__init__(base.layout, base.real, {**base._table, **before, **own}, base._present)
+        self._base, self._own, self._after = base, own, after
+        self.tape = tape
+        """The tape that records the step, for operations of its own; None where forces are only looked at."""
+        self.dt = dt
+        """The length of the step (s), an array of one number."""
+        self.first, self.k = first, k
+        """This is step first[0] + k of the rollout, counted in substeps."""
+
+    def at(self, state: Mapping[str, Array], sums: Mapping[str, Array]) -> Step:
+        """The same step with another state (by column name) and other sums: the forces somewhere else."""
+        return Step(self._base, state, self._after, {**self._own, **sums}, self.dt, self.first, self.k, self.tape)
+
+    def next(self, column: Column) -> Array:
+        """Where the state after the step goes."""
+        assert self._after is not None, "forces and energies do not advance the state"
+        return self._after[column.name]
+
+
+class Program:
+    """Arrays and tapes for one layout, precision, choice of gradients and of optional columns."""
+
+    def __init__(self, layout: Layout, real: str, *, grads: frozenset[str], present: frozenset[str],
+                 varied: frozenset[str], integrator: Any):  # fmt: skip
+        self.layout, self.real, self.varied, self.integrator = layout, real, varied, integrator
+        self.differentiable = bool(grads)
+        self.lock = RLock()
+        self.owner: Any = None
+        """Whose parameters and states the arrays hold now."""
+        self.systems: list[System] = [s for s in SYSTEMS if _used(s, layout)]
+        self.given: dict[str, Array] = {
+            c.name: self.empty(c, requires_grad=c.name in grads) for c in self._columns("given")
+        }
+        self.dt, self.first = kc.zeros(1, real=_REALS[real]), kc.zeros(1, dtype=int)
+        indices = {name: kc.array(layout.tiled(name)) for name in layout.kinds}
+        made = {c.name: self.empty(c) for c in self._columns("derived")}
+        self._set_up = self._record_set_up(Arrays(layout, real, {**self.given, **made, **indices}, present))
+        # The same memory, once as a result of the set-up, and once as a leaf of the steps.
+        self._results = {name: a for name, a in made.items() if self.differentiable and a.grad is not None}
+        self.derived: dict[str, Array] = {
+            name: kc.array(a.numpy(), dtype=layout.columns[name].element, requires_grad=name in self._results)
+            for name, a in made.items()
+        }
+        self.arrays = Arrays(layout, real, {**self.given, **self.derived, **indices}, present)
+        self._segments: dict[int, Segment] = {}
+
+    def _columns(self, role: str) -> list[Column]:
+        return [c for c in self.layout.columns.values() if c.role == role]
+
+    @property
+    def state_columns(self) -> list[Column]:
+        return [c for c in self._columns("state") if self.layout.rows(c.table)]
+
+    def empty(self, column: Column, requires_grad: bool = False) -> Array:
+        return kc.zeros(self.layout.rows(column.table), dtype=column.element, requires_grad=requires_grad,
+                        **_real(column.element, self.real))  # fmt: skip
+
+    def _record_set_up(self, arrays: Arrays) -> kc.Tape:
+        with kc.Tape() as tape:
+            for system in self.systems:
+                system.setup(arrays)
+            for system in self.systems:
+                system.finish(arrays)
+        return tape
+
+    # -- parameters
+    def load(self, columns: Values, dt: float) -> None:
+        """Take over given columns, (worlds, rows, *element), and compute the derived ones."""
+        for name, a in self.given.items():
+            a.numpy()[...] = columns[name].reshape(a.numpy().shape)
+        self.dt.numpy()[0] = dt
+        self._set_up.replay()
+
+    def clear_gradients(self) -> None:
+        for a in (*self.given.values(), *self.derived.values()):
+            if a.requires_grad:
+                a.grad.numpy()[...] = 0
+
+    def finish_gradients(self) -> dict[str, Real]:
+        """Carry the gradients of derived columns to the given ones: (worlds, rows, *element) by name."""
+        if self._results:
+            self._set_up.backward(grads={a: self.derived[name].grad.numpy() for name, a in self._results.items()})
+        return {name: self.worlds(name, a.grad.numpy()) for name, a in self.given.items() if a.requires_grad}
+
+    def worlds(self, column: str, values: Real) -> Real:
+        """A column by copies: (worlds, rows, *element)."""
+        c = self.layout.columns[column]
+        return values.reshape(self.layout.worlds, self.layout.count.get(c.table, 0), *c.shape)
+
+    # -- steps
+    def segment(self, length: int) -> Segment:
+        """The tape of this many steps. Only a few lengths are kept: each has its own memory."""
+        if length not in self._segments:
+            if len(self._segments) >= 4:
+                del self._segments[next(iter(self._segments))]
+            self._segments[length] = Segment(self, length)
+        return self._segments[length]
+
+    def look(self, state: Values, look: Callable[[Step], Any]) -> Any:
+        """Show a state to a function, as the step that would start there, without gradients."""
+        before = {c.name: kc.array(state[c.name].astype(self.real).reshape(self.layout.rows(c.table), *c.shape),
+                                   dtype=c.element) for c in self.state_columns}  # fmt: skip
+        own = {c.name: self.empty(c) for c in self._columns("sum")}
+        return look(Step(self.arrays, before, None, own, self.dt, self.first, 0, None))
+
+
+class Segment:
+    """A stretch of steps on one tape. Every step has memory of its own, so nothing is copied and all can be seen."""
+
+    def __init__(self, program: Program, length: int):
+        self.program, self.length = program, length
+        leaf = program.differentiable
+        columns = program.state_columns
+        self.states = [
+            {c.name: program.empty(c, requires_grad=leaf and k == 0) for c in columns} for k in range(length + 1)
+        ]
+        for c in columns:
+            # Recording runs the steps once: from a state in which nothing divides by zero.
+            self.states[0][c.name].numpy()[...] = program.layout.start(c).reshape(
+                self.states[0][c.name].numpy().shape)  # fmt: skip
+        varied = [program.layout.columns[name] for name in sorted(program.varied)]
+        self.varied = [
+            {c.name: program.empty(c, requires_grad=program.given[c.name].requires_grad) for c in varied}
+            for _ in range(length)
+        ]
+        with kc.Tape() as self.tape:
+            for k in range(length):
+                self._record(k)
+
+    def _record(self, k: int) -> None:
+        program = self.program
+        sums = {c.name: program.empty(c) for c in program._columns("sum")}
+        for total in sums.values():
+            total.zero_()  # On the tape: a replay has to start from zero again, the launches only add.
+        own = {**sums, **self.varied[k]}
+        step = Step(program.arrays, self.states[k], self.states[k + 1], own, program.dt, program.first, k,
+                    self.tape)  # fmt: skip
+        program.integrator.record(program.systems, step)
+
+    def start(self, state: Values, first: int) -> None:
+        """Where the segment begins: a state, and the number of its first step."""
+        for name, a in self.states[0].items():
+            a.numpy()[...] = state[name]
+        self.program.first.numpy()[0] = first
+
+    def state(self, k: int) -> dict[str, Real]:
+        """The state after k steps; shared memory."""
+        return {name: a.numpy() for name, a in self.states[k].items()}
+
+    def backward(self, seeds: Mapping[int, Values], start: Values | None) -> dict[str, Real]:
+        """Go back through the steps: the adjoint of the start from those of states 1 ... length.
+
+        `start` is what the loss adds to the adjoint of the start itself. Gradients of parameters are added up.
+        """
+        for name, a in self.states[0].items():
+            a.grad.numpy()[...] = 0 if start is None or name not in start else start[name]
+        self.tape.backward(grads={self.states[k][name]: g for k, part in seeds.items() for name, g in part.items()})
+        return {name: a.grad.numpy().copy() for name, a in self.states[0].items()}
+
+
+def _used(system: System, layout: Layout) -> bool:
+    """Whether a scene has any rows of a system's tables."""
+    tables = {c.table for c in system.columns} | {i.table for i in system.indices}
+    return any(layout.rows(table) for table in tables)
+
+
+_REALS = {"float32": kc.float32, "float64": kc.float64}
+
+
+def _real(element: Any, real: str) -> dict[str, Any]:
+    return {} if element is int else {"real": _REALS[real]}

@@ -1,0 +1,154 @@
+"""One rollout: forward through the segments of a program, keeping some states, and back through them.
+
+A `Run` holds all that its gradient needs (parameter values, control, kept states), and nothing that another rollout
+of the same program could overwrite: gradients survive whatever happens in between, and whatever the user keeps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from nablasim.physics.checkpoints import Plan, backward_order
+from nablasim.physics.layout import Real
+from nablasim.physics.program import Program, Segment, Values
+from nablasim.physics.stability import check_finite
+
+
+@dataclass(eq=False)
+class Run:
+    """A rollout of `program`: `plan.steps` steps of dt, a frame every `frame` of them.
+
+    `columns` are the given columns and the start of the state, `control` the columns that vary in time: one row of
+    values per control step, each of `hold` steps. All are (worlds, rows, *element).
+    """
+
+    program: Program
+    columns: Mapping[str, Real]
+    control: Mapping[str, Real]
+    dt: float
+    plan: Plan
+    frame: int
+    hold: int
+    kept: dict[int, dict[str, Real]] = field(default_factory=dict)
+    _reached: Values = field(default_factory=dict)
+    """The state that `_advance` came to."""
+    _at: int = -1
+    """The segment whose states are in memory, if the program is ours."""
+
+    def forward(self) -> dict[str, Real]:
+        """Run all steps: (frames, rows, *element) of each state column."""
+        program, plan = self.program, self.plan
+        with program.lock:
+            self._own()
+            state = {c.name: self._flat(c.name, self.columns[c.name]) for c in program.state_columns}
+            frames = {n: np.empty((plan.steps // self.frame + 1, *a.shape), program.real) for n, a in state.items()}
+            self._see(frames, 0, state)
+            wanted = plan.first_sweep() if program.differentiable else set()
+            for segment in range(plan.segments):
+                if segment in wanted:
+                    self._keep(segment, state)
+                tape = self._run(segment, state)
+                low, high = plan.bounds(segment)
+                for step in range(low + self.frame - low % self.frame, high + 1, self.frame):
+                    self._see(frames, step // self.frame, tape.state(step - low))
+                state = tape.state(high - low)
+            return frames
+
+    def backward(self, seeds: Values) -> tuple[dict[str, Real], dict[str, Real]]:
+        """Gradients of Σ seeds·frames by the columns, (worlds, rows, *element), and by the control."""
+        program, plan = self.program, self.plan
+        with program.lock:
+            self._own()
+            program.clear_gradients()
+            by_control = {name: np.zeros_like(values) for name, values in self.control.items()}
+            adjoint = {c.name: self._seed(seeds, plan.steps, c.name) for c in program.state_columns}
+            for segment in backward_order(plan, self._advance, self._keep_reached, self._drop):
+                tape = self._restore(segment)
+                adjoint = self._back(tape, segment, seeds, adjoint, by_control)
+            grads = program.finish_gradients()
+            for name, values in by_control.items():
+                # Rows that the control does not set have the steady value all the time.
+                grads[name] = grads.get(name, 0) + values.sum(axis=0)
+            for name, values in adjoint.items():
+                grads[name] = program.worlds(name, values)
+            return grads, by_control
+
+    # -- forward
+    def _own(self) -> None:
+        """Fill the program's arrays with our parameters, unless they are there."""
+        if self.program.owner is not self:
+            self.program.load(self.columns, self.dt)
+            self.program.owner, self._at = self, -1
+
+    def _flat(self, name: str, values: Real) -> Real:
+        shape = self.program.layout.columns[name].shape
+        return np.ascontiguousarray(values.reshape(-1, *shape), self.program.real)
+
+    def _see(self, frames: Mapping[str, Real], at: int, state: Values) -> None:
+        for name, values in state.items():
+            frames[name][at] = values
+
+    def _run(self, segment: int, state: Values) -> Segment:
+        low, high = self.plan.bounds(segment)
+        tape = self.program.segment(high - low)
+        tape.start(state, low)
+        for k, arrays in enumerate(tape.varied):
+            for name, a in arrays.items():
+                a.numpy()[...] = self._flat(name, self.control[name][(low + k) // self.hold])
+        tape.tape.replay()
+        self._at = segment
+        check_finite(self.program.layout, tape, low, self.dt)
+        return tape
+
+    # -- backward
+    def _keep(self, segment: int, state: Values) -> None:
+        self.kept[segment] = {name: values.copy() for name, values in state.items()}
+
+    def _advance(self, low: int, high: int) -> None:
+        state: Values = self.kept[low]
+        for segment in range(low, high):
+            tape = self._run(segment, state)
+            state = tape.state(tape.length)
+        self._reached = {name: values.copy() for name, values in state.items()}
+
+    def _keep_reached(self, segment: int) -> None:
+        self.kept[segment] = dict(self._reached)
+
+    def _drop(self, segment: int) -> None:
+        # What the first sweep kept stays: the gradient may be asked for again.
+        if segment not in self.plan.first_sweep():
+            del self.kept[segment]
+
+    def _restore(self, segment: int) -> Segment:
+        """The states of a segment in memory."""
+        low, high = self.plan.bounds(segment)
+        if self._at == segment:
+            return self.program.segment(high - low)
+        return self._run(segment, self.kept.get(segment, self._reached))
+
+    def _seed(self, seeds: Values, step: int, name: str) -> Real:
+        a = seeds.get(name)
+        if a is None or step % self.frame:
+            column = self.program.layout.columns[name]
+            return np.zeros((self.program.layout.rows(column.table), *column.shape), self.program.real)
+        return np.ascontiguousarray(a[step // self.frame], self.program.real)
+
+    def _back(self, tape: Segment, segment: int, seeds: Values, adjoint: Values, by_control: Values) -> dict[str, Real]:
+        low, high = self.plan.bounds(segment)
+        inner: dict[int, Values] = {high - low: adjoint}
+        for step in range(low + self.frame - low % self.frame, high, self.frame):
+            inner[step - low] = {name: self._seed(seeds, step, name) for name in seeds}
+        start = None if low % self.frame else {name: self._seed(seeds, low, name) for name in seeds}
+        for arrays in tape.varied:
+            for a in arrays.values():
+                if a.requires_grad:
+                    a.grad.numpy()[...] = 0
+        before = tape.backward(inner, start)
+        for k in range(tape.length - 1, -1, -1):
+            for name, a in tape.varied[k].items():
+                if a.requires_grad:
+                    by_control[name][(low + k) // self.hold] += self.program.worlds(name, a.grad.numpy())
+        return before

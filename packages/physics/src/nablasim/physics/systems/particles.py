@@ -1,0 +1,76 @@
+"""Point masses: what soft solids, cloth and springs are made of. Owns positions, velocities and masses."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+import kernelc as kc
+from nablasim.physics.checks import filled, shaped
+from nablasim.physics.kernels.particles import copy_masses, integrate_particles, invert_masses, kinetic_energies
+from nablasim.physics.layout import Column, Draft, Index, Rows
+from nablasim.physics.systems.system import System
+
+if TYPE_CHECKING:
+    from nablasim.physics.program import Arrays, Step
+    from nablasim.physics.stability import Bounds
+
+X = Column("particles.x", kc.float3, role="state")
+V = Column("particles.v", kc.float3, role="state")
+F = Column("particles.f", kc.float3, role="sum")
+GIVEN_MASS = Column("particles.given_mass")
+MASS = Column("particles.mass", role="derived")
+WEIGHT = Column("particles.weight", role="derived")
+"""1 / mass; 0 where a particle is held."""
+GRAVITY = Column("particles.gravity", kc.float3)
+FREE = Index("particles.free")
+
+
+class Particles(System):
+    """Newton's law for point masses; gravity is an acceleration."""
+
+    name = "particles"
+    columns = (X, V, F, GIVEN_MASS, MASS, WEIGHT, GRAVITY)
+    indices = (FREE,)
+
+    def setup(self, a: Arrays) -> None:
+        kc.launch(copy_masses, a.rows("particles"), [a[GIVEN_MASS]], [a[MASS]])
+
+    def finish(self, a: Arrays) -> None:
+        kc.launch(invert_masses, a.rows("particles"), [a[MASS], a[FREE]], [a[WEIGHT]])
+
+    def advance(self, s: Step) -> None:
+        kc.launch(
+            integrate_particles,
+            s.rows("particles"),
+            [s[X], s[V], s[F], s[WEIGHT], s[GRAVITY], s.dt],
+            [s.next(X), s.next(V)],
+        )
+
+    def stiffness(self, a: Arrays, bounds: Bounds) -> None:
+        bounds.masses(a.numpy(MASS), a.numpy(WEIGHT) == 0)
+
+    def energy(self, s: Step) -> Any:
+        e = s.scratch("particles.energy", s.rows("particles"))
+        kc.launch(kinetic_energies, s.rows("particles"), [s[X], s[V], s[MASS], s[GRAVITY]], [e])
+        return e
+
+
+def add_particles(
+    draft: Draft, name: str, kind: str, x: ArrayLike, v: ArrayLike, mass: ArrayLike | None, gravity: ArrayLike
+) -> Rows:
+    """Rows of the particles of an object, and the object itself. Without `mass`, another system brings it."""
+    x = shaped(f"{name}.x", x, (None, 3))
+    rows = draft.rows("particles", len(x))
+    draft.thing(name, kind, rows)
+    draft.index(FREE.name, np.ones(len(x)))
+    draft.parameter(f"{name}.x", X, rows, x, unit="m", about="initial positions")
+    draft.parameter(f"{name}.v", V, rows, v, unit="m/s", about="initial velocities")
+    if mass is not None:
+        mass = filled(f"{name}.mass", mass, (len(x),), positive=True)
+        draft.parameter(f"{name}.mass", GIVEN_MASS, rows, mass, unit="kg", bounds=(1e-6, None),
+                        about="mass of each particle")  # fmt: skip
+    draft.parameter("gravity", GRAVITY, rows, gravity, unit="m/s²", uniform=True, about="acceleration of what falls")
+    return rows

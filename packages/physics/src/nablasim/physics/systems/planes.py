@@ -1,0 +1,94 @@
+"""Compliant contact of particles with half-spaces: the ground, walls, slopes.
+
+A row is a pair of a particle and a plane, with the plane's quantities repeated: every thread then has its own, the
+reverse sweep adds up without collisions, and a batch has the same bits as its copies one by one.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+import kernelc as kc
+from nablasim.physics.checks import filled
+from nablasim.physics.kernels.planes import plane_energies, plane_forces, unit_normals
+from nablasim.physics.layout import Column, Draft, Index
+from nablasim.physics.systems.particles import F, V, X
+from nablasim.physics.systems.system import System
+
+if TYPE_CHECKING:
+    from nablasim.physics.program import Arrays, Step
+    from nablasim.physics.stability import Bounds
+
+PARTICLE = Index("plane_contacts.particle", to="particles")
+LAW = Index("plane_contacts.law")
+KE, KD, KF, MU = (Column(f"plane_contacts.{q}") for q in ("ke", "kd", "kf", "mu"))
+GIVEN_NORMAL = Column("plane_contacts.given_normal", kc.float3)
+NORMAL = Column("plane_contacts.normal", kc.float3, role="derived")
+OFFSET = Column("plane_contacts.offset")
+TOUCH, SMOOTHING = Column("plane_contacts.touch"), Column("plane_contacts.smoothing")
+
+LAWS = ("linear", "smooth")
+
+
+class Planes(System):
+    """The four-parameter contact [ke, kd, kf, mu] of every particle with every plane."""
+
+    name = "plane_contacts"
+    columns = (KE, KD, KF, MU, GIVEN_NORMAL, NORMAL, OFFSET, TOUCH, SMOOTHING)
+    indices = (PARTICLE, LAW)
+
+    def setup(self, a: Arrays) -> None:
+        kc.launch(unit_normals, a.rows("plane_contacts"), [a[GIVEN_NORMAL]], [a[NORMAL]])
+
+    def forces(self, s: Step) -> None:
+        plane = [s[PARTICLE], s[NORMAL], s[OFFSET], s[KE], s[KD], s[KF], s[MU], s[LAW], s[TOUCH], s[SMOOTHING]]
+        kc.launch(plane_forces, s.rows("plane_contacts"), [s[X], s[V], *plane], [s[F]])
+
+    def energy(self, s: Step) -> Any:
+        n = s.rows("plane_contacts")
+        e = s.scratch("plane_contacts.energy", n)
+        kc.launch(plane_energies, n, [s[X], s[PARTICLE], s[NORMAL], s[OFFSET], s[KE], s[SMOOTHING]], [e])
+        return e
+
+    def stiffness(self, a: Arrays, bounds: Bounds) -> None:
+        damping = np.maximum(a.numpy(KD), a.numpy(KF))
+        bounds.add_contact(a.numpy(PARTICLE), a.numpy(KE), damping)
+
+
+def add_plane(
+    draft: Draft,
+    name: str,
+    *,
+    normal: ArrayLike,
+    offset: float,
+    ke: float,
+    kd: float,
+    kf: float,
+    mu: float,
+    damping: str,
+    touch: float,
+    smoothing: float,
+) -> None:
+    """Pairs of one plane with all that the scene has: called when everything else is there."""
+    if damping not in LAWS:
+        raise ValueError(f'{name}: damping is "smooth" or "linear", not {damping!r}')
+    if np.shape(normal) != (3,) or not np.linalg.norm(normal) > 0:
+        raise ValueError(f"{name}.normal is {normal!r}; expected three numbers that are not all zero")
+    count = draft.count.get("particles", 0)
+    rows = draft.rows("plane_contacts", count)
+    draft.thing(name, "plane", rows)
+    draft.index(PARTICLE.name, np.arange(count))
+    draft.index(LAW.name, np.full(count, LAWS.index(damping)))
+    for quantity, column, value, unit in (
+        ("ke", KE, ke, "N/m"), ("kd", KD, kd, "N s/m"), ("kf", KF, kf, "N s/m"), ("mu", MU, mu, "1"),
+    ):  # fmt: skip
+        filled(f"{name}.{quantity}", value, (), positive=True, allow_zero=True)
+        draft.parameter(f"{name}.{quantity}", column, rows, value, unit=unit, bounds=(0.0, None), uniform=True)
+    draft.parameter(f"{name}.normal", GIVEN_NORMAL, rows, normal, unit="1", bounds=(-1.0, 1.0), uniform=True)
+    draft.parameter(f"{name}.offset", OFFSET, rows, offset, unit="m", uniform=True,
+                    about="distance of the plane from the origin along its normal")  # fmt: skip
+    draft.constant(TOUCH, rows, filled(f"{name}.touch", touch, (), positive=True))
+    draft.constant(SMOOTHING, rows, filled(f"{name}.smoothing", smoothing, (), positive=True, allow_zero=True))

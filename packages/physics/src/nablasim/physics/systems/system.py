@@ -1,0 +1,55 @@
+"""The interface of a physical system: what a module must bring to take part in every rollout.
+
+A system is one stateless object; its data are rows of tables in the model's `Layout`. To add one, write a module here
+with a subclass of `System`, an adder that `Scene` calls, and its kernels in `kernels/`, and name it in `SYSTEMS`.
+
+    columns, indices   the arrays of its tables (`Column`, `Index`); a table is what stands before the dot
+    setup(a)           launches, once per rollout: derived columns from given ones (density -> mass, inertia ...)
+    finish(a)          the same, after every `setup`: for what depends on other systems (1 / mass)
+    forces(s)          launches, every step: reads s["table.state"], adds to s["table.sum"]
+    advance(s)         launches, every step, of systems that own state columns: writes s.next("table.state")
+    energy(s)          an array of energies (J), one per row, or None; for study
+    stiffness(a, b)    adds bounds of stiffness and damping per particle or body: which step is stable
+
+`a` is `Arrays`, `s` a `Step`, both in `program.py`: s["springs.ke"] is the array of a column or an index for all
+copies of the scene, s.rows("springs") how many threads to launch, s.has("tets.damping") whether an optional column is
+in use. All launches are recorded on tapes and differentiated by kernelc: nothing else is to be done for gradients. A
+launch must write memory of its own: derived columns, sums, `s.scratch(...)`, `s.next(...)`; never state or given ones.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from nablasim.physics.layout import Column, Index
+
+if TYPE_CHECKING:
+    from nablasim.physics.program import Arrays, Step
+    from nablasim.physics.stability import Bounds
+
+
+class System:
+    """Base of all systems; see the top of this file. Every method may be left out."""
+
+    name: ClassVar[str]
+    columns: ClassVar[tuple[Column, ...]] = ()
+    indices: ClassVar[tuple[Index, ...]] = ()
+
+    def setup(self, a: Arrays) -> None:
+        """Launch what computes derived columns."""
+
+    def finish(self, a: Arrays) -> None:
+        """Launch what needs the derived columns of other systems."""
+
+    def forces(self, s: Step) -> None:
+        """Launch what adds forces to the sums."""
+
+    def advance(self, s: Step) -> None:
+        """Launch one step of semi-implicit Euler for the state columns of this system."""
+
+    def energy(self, s: Step) -> Any | None:
+        """Launch what computes the energy of each row, and return that array."""
+        return None
+
+    def stiffness(self, a: Arrays, bounds: Bounds) -> None:
+        """Add upper bounds of stiffness (N/m) and damping (N s/m) per particle."""

@@ -1,0 +1,128 @@
+"""Soft solids: constant-strain tetrahedra of the stable neo-Hookean material of Smith et al. (2018)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+import kernelc as kc
+from nablasim.physics.checks import filled
+from nablasim.physics.kernels.tets import (
+    activated_tet_forces,
+    convert_moduli,
+    copy_moduli,
+    damped_tet_forces,
+    rest_tets,
+    tet_energies,
+    tet_forces,
+    tet_masses,
+)
+from nablasim.physics.layout import Column, Draft, Index, Rows
+from nablasim.physics.mass import vertex_masses
+from nablasim.physics.materials import NeoHookean
+from nablasim.physics.mesh import TetMesh
+from nablasim.physics.systems.particles import GIVEN_MASS, MASS, F, V, X
+from nablasim.physics.systems.system import System
+
+if TYPE_CHECKING:
+    from nablasim.physics.program import Arrays, Step
+    from nablasim.physics.stability import Bounds
+
+CORNERS = Index("tets.corners", to="particles", width=4)
+REST_POINTS = Column("rest.points", kc.float3)
+"""Where the particles of solids lie when nothing is deformed: a table of its own, one row per particle of a solid."""
+REST_CORNERS = Index("tets.rest_corners", to="rest", width=4)
+DENSITY = Column("tets.density", optional=True)
+GIVEN_MU, GIVEN_LAM = Column("tets.given_mu"), Column("tets.given_lam")
+YOUNG, POISSON = Column("tets.young", optional=True), Column("tets.poisson")
+DAMPING = Column("tets.damping", optional=True)
+ACTIVATION = Column("tets.activation", per_step=True, optional=True)
+INVERSE = Column("tets.inverse", kc.mat33, role="derived")
+VOLUME = Column("tets.volume", role="derived")
+MU, LAM = Column("tets.mu", role="derived"), Column("tets.lam", role="derived")
+
+
+class Tets(System):
+    """Elasticity, activation and strain-rate damping of tetrahedra."""
+
+    name = "tets"
+    columns = (REST_POINTS, DENSITY, GIVEN_MU, GIVEN_LAM, YOUNG, POISSON, DAMPING, ACTIVATION, INVERSE, VOLUME, MU, LAM)
+    indices = (CORNERS, REST_CORNERS)
+
+    def setup(self, a: Arrays) -> None:
+        n = a.rows("tets")
+        kc.launch(rest_tets, n, [a[REST_POINTS], a[REST_CORNERS]], [a[INVERSE], a[VOLUME]])
+        if a.has(DENSITY):
+            kc.launch(tet_masses, n, [a[VOLUME], a[DENSITY], a[CORNERS]], [a[MASS]])
+        if a.has(YOUNG):
+            kc.launch(convert_moduli, n, [a[GIVEN_MU], a[GIVEN_LAM], a[YOUNG], a[POISSON]], [a[MU], a[LAM]])
+        else:
+            kc.launch(copy_moduli, n, [a[GIVEN_MU], a[GIVEN_LAM]], [a[MU], a[LAM]])
+
+    def forces(self, s: Step) -> None:
+        n, solid = s.rows("tets"), [s[CORNERS], s[INVERSE], s[VOLUME], s[MU], s[LAM]]
+        if s.has(DAMPING):
+            kc.launch(damped_tet_forces, n, [s[X], s[V], *solid, s[ACTIVATION], s[DAMPING]], [s[F]])
+        elif s.has(ACTIVATION):
+            kc.launch(activated_tet_forces, n, [s[X], *solid, s[ACTIVATION]], [s[F]])
+        else:
+            kc.launch(tet_forces, n, [s[X], *solid], [s[F]])
+
+    def energy(self, s: Step) -> Any:
+        e, solid = s.scratch("tets.energy", s.rows("tets")), [s[CORNERS], s[INVERSE], s[VOLUME], s[MU], s[LAM]]
+        kc.launch(tet_energies, s.rows("tets"), [s[X], *solid, s[ACTIVATION]], [e])
+        return e
+
+    def stiffness(self, a: Arrays, bounds: Bounds) -> None:
+        volume, inverse, damping = a.numpy(VOLUME), a.numpy(INVERSE), a.numpy(DAMPING)
+        # Rows of the inverse rest edges are the gradients of the shape functions of corners 1, 2, 3; corner 0 has
+        # minus their sum. A block of the stiffness is at most V M |g_i| |g_j| with the modulus M of pressure waves.
+        slopes = np.concatenate([-inverse.sum(axis=1, keepdims=True), inverse], axis=1)
+        lengths = np.linalg.norm(slopes, axis=2)
+        each = (volume[:, None] * lengths * lengths.sum(axis=1, keepdims=True)).ravel()
+        modulus = np.repeat(a.numpy(LAM) + 7 / 8 * a.numpy(MU), 4)
+        bounds.add(a.numpy(CORNERS).ravel(), each * modulus, each * np.repeat(2 * damping, 4))
+
+
+def add_tets(
+    draft: Draft,
+    name: str,
+    particles: Rows,
+    mesh: TetMesh,
+    *,
+    material: NeoHookean,
+    density: ArrayLike | None,
+    damping: ArrayLike,
+    activation: ArrayLike | bool,
+) -> None:
+    """The tetrahedra of one object; `mesh` is its shape at rest."""
+    points, tets = mesh.vertices, mesh.tets
+    n = len(tets)
+    rows, rest = draft.rows("tets", n), draft.rows("rest", len(points))
+    draft.thing(name, "soft", rows, rest)
+    draft.index(CORNERS.name, tets + particles.start)
+    draft.index(REST_CORNERS.name, tets + rest.start)
+    draft.parameter(f"{name}.rest", REST_POINTS, rest, points, unit="m", about="vertices of the undeformed mesh")
+    own = (f"{name}: mass", "density")
+    if density is not None:
+        filled(f"{name}.density", density, (n,), positive=True)
+        draft.parameter(f"{name}.density", DENSITY, rows, density, unit="kg/m³", bounds=(1e-3, None),
+                        choice=own)  # fmt: skip
+        lumped = vertex_masses(mesh, density)
+        draft.parameter(f"{name}.mass", GIVEN_MASS, particles, lumped, unit="kg", bounds=(1e-6, None),
+                        choice=(own[0], "mass"), about="mass of each particle")  # fmt: skip
+    for quantity, column, value, option in (
+        ("mu", GIVEN_MU, material.mu, "mu, lam"), ("lam", GIVEN_LAM, material.lam, "mu, lam"),
+        ("E", YOUNG, material.E, "E, nu"), ("nu", POISSON, material.nu, "E, nu"),
+    ):  # fmt: skip
+        unit, bounds = ("1", (0.0, 0.49)) if quantity == "nu" else ("Pa", (1.0, None))
+        draft.parameter(f"{name}.{quantity}", column, rows, value, unit=unit, bounds=bounds,
+                        choice=(f"{name}: moduli", option))  # fmt: skip
+    filled(f"{name}.damping", damping, (n,), positive=True, allow_zero=True)
+    draft.parameter(f"{name}.damping", DAMPING, rows, damping, unit="Pa s", bounds=(0.0, None))
+    if activation is not False:
+        start = 0.0 if activation is True else activation
+        draft.parameter(f"{name}.activation", ACTIVATION, rows, start, unit="1", bounds=(-1.0, 1.0),
+                        about="lowers the rest constant of the volume term: positive contracts")  # fmt: skip

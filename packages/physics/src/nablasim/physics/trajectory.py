@@ -1,0 +1,58 @@
+"""What a rollout gives: frames of every object, as torch tensors, NumPy arrays or kernelc arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nablasim.physics.checks import nearest
+from nablasim.physics.layout import Layout
+from nablasim.physics.model import plain
+from nablasim.physics.state import Part, State, part
+
+
+class Trajectory:
+    """The frames of a rollout: `traj["gear"].x` is (frames, n, 3), with the copies in front in a batch.
+
+    `times` (s) has one entry per frame; the first frame is the start. `columns` has all objects at once, by column:
+    (frames, rows of all copies, *element).
+    """
+
+    def __init__(self, layout: Layout, times: NDArray[np.float64], columns: Mapping[str, Any]):
+        self.layout, self.times, self.columns = layout, times, dict(columns)
+
+    def __len__(self) -> int:
+        return len(self.times)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.state(0))
+
+    def __getitem__(self, name: str) -> Part:
+        if name not in self.layout.things:
+            raise KeyError(f"there is no object {name!r}: {nearest(name, self.layout.things)}")
+        if self.layout.copies is None:
+            return part(self.layout, name, self.columns, lambda values, rows: (values[:, rows],), True)
+        return part(self.layout, name, self.columns, self._copies, False)
+
+    def _copies(self, values: Any, rows: slice) -> Any:
+        """(frames, copies · rows, ...) as (copies, frames, rows, ...)."""
+        apart = values.reshape(values.shape[0], self.layout.worlds, -1, *values.shape[2:])
+        return apart.swapaxes(0, 1)[:, :, rows]
+
+    def state(self, frame: int = -1) -> State:
+        """The state at a frame, as numbers without a gradient."""
+        shape = self.layout.columns
+        return State(self.layout, {
+            name: plain(values[frame]).reshape(self.layout.worlds, -1, *shape[name].shape)
+            for name, values in self.columns.items()
+        })  # fmt: skip
+
+    def numpy(self) -> Trajectory:
+        """The same as NumPy arrays, without gradients."""
+        return Trajectory(self.layout, self.times, {name: plain(values) for name, values in self.columns.items()})
+
+    def __repr__(self) -> str:
+        return f"<Trajectory of {len(self)} frames, {self.times[0]:g} s to {self.times[-1]:g} s: {', '.join(self)}>"

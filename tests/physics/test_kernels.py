@@ -1,0 +1,95 @@
+"""Every kernel of the physics: its adjoint against central differences, by kernelc's own checker."""
+
+import numpy as np
+import pytest
+
+import kernelc as kc
+from nablasim.physics.kernels import particles, planes, springs, tets
+
+N, M = 6, 7
+
+
+@pytest.fixture
+def make():
+    return Maker(np.random.default_rng(0))
+
+
+class Maker:
+    def __init__(self, rng):
+        self.rng = rng
+
+    def points(self, n=N):
+        return kc.array(self.rng.normal(size=(n, 3)), dtype=kc.float3, requires_grad=True)
+
+    def positive(self, n, low=0.5, high=2.0):
+        return kc.array(self.rng.uniform(low, high, n), requires_grad=True)
+
+    def rows(self, n, width, count=N):
+        picked = [self.rng.choice(count, width, replace=False) for _ in range(n)]
+        return kc.array(np.array(picked, dtype=np.int32).reshape(n, width))
+
+    def matrices(self, n):
+        return kc.array(np.eye(3) + 0.2 * self.rng.normal(size=(n, 3, 3)), dtype=kc.mat33, requires_grad=True)
+
+
+def zeros(n=N, dtype=kc.float3):
+    return kc.zeros(n, dtype=dtype, real=kc.float64)
+
+
+def test_springs(make):
+    spring = [make.points(), make.points(), make.rows(M, 2), make.positive(M), make.positive(M), make.positive(M)]
+    kc.testing.gradcheck(springs.spring_forces, M, spring, [zeros()])
+    kc.testing.gradcheck(springs.actuated_spring_forces, M, [*spring, make.positive(M, 0, 0.5)], [zeros()])
+    given = [spring[0], spring[2], spring[3], spring[4], make.positive(M, 0, 0.5)]
+    kc.testing.gradcheck(springs.spring_energies, M, given, [zeros(M, float)])
+
+
+def test_particles(make):
+    weight = kc.array(np.array([1.5, 0.0, 0.7, 2.0, 0.0, 1.0]), requires_grad=True)
+    given = [make.points(), make.points(), make.points(), weight, make.points(), 0.1]
+    kc.testing.gradcheck(particles.integrate_particles, N, given, [zeros(), zeros()], wrt=[0, 1, 2, 4])
+    moving = kc.array(np.array([1.5, 0.5, 0.7, 2.0, 0.2, 1.0]), requires_grad=True)
+    kc.testing.gradcheck(particles.integrate_particles, N, [*given[:3], moving, *given[4:]], [zeros(), zeros()])
+    free = kc.array(np.array([1, 0, 1, 1, 0, 1], dtype=np.int32))
+    kc.testing.gradcheck(particles.invert_masses, N, [make.positive(N), free], [zeros(N, float)])
+    kc.testing.gradcheck(particles.copy_masses, N, [make.positive(N)], [zeros(N, float)])
+    given = [make.points(), make.points(), make.positive(N), make.points()]
+    kc.testing.gradcheck(particles.kinetic_energies, N, given, [zeros(N, float)])
+
+
+def test_tets(make):
+    solid = [make.rows(M, 4), make.matrices(M), make.positive(M), make.positive(M), make.positive(M)]
+    activation, damping = make.positive(M, -0.3, 0.3), make.positive(M)
+    kc.testing.gradcheck(tets.tet_forces, M, [make.points(), *solid], [zeros()])
+    kc.testing.gradcheck(tets.activated_tet_forces, M, [make.points(), *solid, activation], [zeros()])
+    given = [make.points(), make.points(), *solid, activation, damping]
+    kc.testing.gradcheck(tets.damped_tet_forces, M, given, [zeros()])
+    kc.testing.gradcheck(tets.tet_energies, M, [make.points(), *solid, activation], [zeros(M, float)])
+
+
+def test_set_up_of_tets(make):
+    out = [zeros(M, kc.mat33), zeros(M, float)]
+    kc.testing.gradcheck(tets.rest_tets, M, [make.points(), make.rows(M, 4)], out, rtol=1e-4)
+    given = [make.positive(M), make.positive(M), make.rows(M, 4)]
+    kc.testing.gradcheck(tets.tet_masses, M, given, [zeros(N, float)])
+    moduli = [zeros(M, float), zeros(M, float)]
+    kc.testing.gradcheck(tets.copy_moduli, M, [make.positive(M), make.positive(M)], moduli)
+    given = [make.positive(M), make.positive(M), make.positive(M), make.positive(M, 0.1, 0.4)]
+    kc.testing.gradcheck(tets.convert_moduli, M, given, moduli)
+
+
+@pytest.mark.parametrize("law", [0, 1])
+@pytest.mark.parametrize("smoothing", [0.0, 0.3])
+def test_planes(make, law, smoothing):
+    n = 40
+    particle = kc.array(np.arange(n, dtype=np.int32) % N)
+    normals = kc.zeros(n, dtype=kc.float3, real=kc.float64)
+    kc.testing.gradcheck(planes.unit_normals, n, [make.points(n)], [normals])
+    kc.launch(planes.unit_normals, n, [make.points(n)], [normals])
+    normal = kc.array(normals.numpy(), dtype=kc.float3, requires_grad=True)
+    four = [make.positive(n, 5, 20), make.positive(n, 0.1, 2), make.positive(n, 0.1, 20), make.positive(n, 0.1, 1)]
+    fixed = [kc.array(np.full(n, law, np.int32)), kc.array(np.full(n, 0.1)), kc.array(np.full(n, smoothing))]
+    given = [make.points(), make.points(), particle, normal, make.positive(n, -0.5, 0.5), *four, *fixed]
+    kc.testing.gradcheck(planes.plane_forces, n, given, [zeros()], wrt=[0, 1, 3, 4, 5, 6, 7, 8])
+    given = [given[0], particle, normal, given[4], four[0], fixed[2]]
+    kc.testing.gradcheck(planes.plane_energies, n, given, [zeros(n, float)], wrt=[0, 2, 3, 4])
