@@ -93,3 +93,20 @@ def test_planes(make, law, smoothing):
     kc.testing.gradcheck(planes.plane_forces, n, given, [zeros()], wrt=[0, 1, 3, 4, 5, 6, 7, 8])
     given = [given[0], particle, normal, given[4], four[0], fixed[2]]
     kc.testing.gradcheck(planes.plane_energies, n, given, [zeros(n, float)], wrt=[0, 2, 3, 4])
+
+
+def test_bounds_of_stiffness_hold_the_true_one(make):
+    """Gershgorin's bounds are bounds: no vibration of a free solid is faster than they say."""
+    from nablasim import physics as ph
+
+    mesh = ph.TetMesh.box((0.2, 0.1, 0.1), cells=(2, 1, 1))
+    scene = ph.Scene(gravity=(0, 0, 0)).add_soft("b", mesh, density=1e3, material=ph.NeoHookean(E=1e4, nu=0.3))
+    model, h = scene.build("float64"), 1e-6
+    n = mesh.vertices.size
+    K = np.empty((n, n))
+    for i, e in enumerate(np.eye(n).reshape(n, -1, 3)):
+        both = [ph.forces(model, model.state0.replace({"b.x": mesh.vertices + s * h * e}))["b"].f for s in (1, -1)]
+        K[i] = ((both[1] - both[0]) / (2 * h)).ravel()
+    mass = np.repeat(ph.vertex_masses(mesh, 1e3), 3)
+    fastest = np.sqrt(np.linalg.eigvalsh(K / np.sqrt(np.outer(mass, mass)))[-1])
+    assert ph.stable_dt(model) < 2 / fastest < 2.5 * ph.stable_dt(model)

@@ -247,30 +247,42 @@ class Layout:
             made[place.column][:, place.rows.slice] = value
         return made
 
-    def start(self, column: Column) -> Real:
-        """A state column as the scene was built."""
-        made = {column.name: self.steady[column.name].copy()}
+    @cached_property
+    def by_column(self) -> dict[str, list[Parameter]]:
+        """The parameters that go to each column."""
+        found: dict[str, list[Parameter]] = {name: [] for name in self.columns}
         for parameter in self.parameters.values():
-            if any(place.column == column.name for place in parameter.places):
-                self.write(made, parameter, parameter.value)
-        return made[column.name]
+            for column in {place.column for place in parameter.places}:
+                found[column].append(parameter)
+        return found
+
+    def fill(self, column: str, values: Mapping[str, Real], real: str) -> Real:
+        """A given or state column, (worlds, rows, *element), from the values of those parameters that are there."""
+        made = self.steady[column].astype(real)
+        for parameter in self.by_column[column]:
+            if parameter.name in values:
+                self.write({column: made}, parameter, values[parameter.name])
+        made.flags.writeable = False
+        return made
 
     def write(self, columns: Mapping[str, Real], parameter: Parameter, value: Real) -> None:
         """Put the value of a parameter into its columns, (worlds, rows, *element)."""
         spread = value.reshape(self._aligned(parameter, value.shape))
         for place in parameter.places:
-            columns[place.column][:, place.rows.slice] = spread
+            if place.column in columns:
+                columns[place.column][:, place.rows.slice] = spread
 
     def read_gradient(self, grads: Mapping[str, Real], parameter: Parameter, shape: tuple[int, ...]) -> Real:
         """The gradient by a parameter's value of this shape, from those by the columns: sums where it was broadcast."""
         aligned = self._aligned(parameter, shape)
-        total = np.zeros(aligned)
+        parts = []
         for place in parameter.places:
             if place.column in grads:
                 part = grads[place.column][:, place.rows.slice]
                 axes = tuple(i for i, n in enumerate(aligned) if n == 1 and part.shape[i] != 1)
                 # By row in double precision: as exact for a million rows as for one, and the same bits in a batch.
-                total += np.sum(part, axis=axes, dtype=np.float64, keepdims=True) if axes else part
+                parts.append(np.sum(part, axis=axes, dtype=np.float64, keepdims=True) if axes else part)
+        total = parts[0].copy() if len(parts) == 1 else sum(parts, np.zeros(aligned))
         return total.reshape(shape)
 
     def _aligned(self, parameter: Parameter, shape: tuple[int, ...]) -> tuple[int, ...]:

@@ -20,9 +20,19 @@ from nablasim.physics.state import State
 class Model:
     """What `Scene.build` gives. Models are values: `replace` makes another one, and shares what was compiled."""
 
-    def __init__(self, layout: Layout, real: str, values: Mapping[str, Any], off: frozenset[str]):
+    def __init__(
+        self,
+        layout: Layout,
+        real: str,
+        values: Mapping[str, Any],
+        off: frozenset[str],
+        like: Model | None = None,
+        changed: frozenset[str] = frozenset(),
+    ):
+        """`like` is a model whose columns are the same but for those `changed`."""
         self.layout, self.real = layout, real
         self._values, self._off = dict(values), off
+        self._like, self._changed = like, changed
 
     @property
     def batch(self) -> int | None:
@@ -79,7 +89,9 @@ class Model:
             for name, p in self.layout.parameters.items():
                 if p.choice is not None and p.choice[0] == group:
                     (off.discard if p.choice[1] == option else off.add)(name)
-        return Model(self.layout, self.real, made, frozenset(off))
+        moved = {*given, *(off ^ self._off)}
+        changed = frozenset(place.column for name in moved for place in self.layout.parameters[name].places)
+        return Model(self.layout, self.real, made, frozenset(off), self, changed)
 
     def _known(self, name: str) -> Parameter:
         if name not in self.layout.parameters:
@@ -112,24 +124,30 @@ class Model:
 
     # -- what a rollout needs
     @cached_property
-    def numbers(self) -> dict[str, Real]:
-        """The values of all parameters in force as NumPy arrays of the model's precision."""
-        found = {}
-        for name in self.names():
-            array = plain(self._values[name])
-            if not np.isfinite(array).all():
-                where = tuple(int(i) for i in np.argwhere(~np.isfinite(array))[0])
-                raise ValueError(f"{name} has an entry that is not finite, at {where}")
-            found[name] = array
-        return found
+    def columns(self) -> dict[str, Real]:
+        """The given columns and the start of the state, (worlds, rows, *element), in the model's precision. Read-only.
+
+        Columns that a replacement did not touch are those of the model that it came from.
+        """
+        like, self._like = self._like, None
+        made = {} if like is None else {n: a for n, a in like.columns.items() if n not in self._changed}
+        missing = [name for name in self.layout.steady if name not in made]
+        wanted = {p.name for column in missing for p in self.layout.by_column[column]} - self._off
+        numbers = {name: self._number(name) for name in wanted}
+        return {**made, **{name: self.layout.fill(name, numbers, self.real) for name in missing}}
 
     @cached_property
-    def columns(self) -> dict[str, Real]:
-        """The given columns and the start of the state, (worlds, rows, *element), in the model's precision."""
-        made = {name: steady.astype(self.real) for name, steady in self.layout.steady.items()}
-        for name, value in self.numbers.items():
-            self.layout.write(made, self.layout.parameters[name], value)
-        return made
+    def present(self) -> frozenset[str]:
+        """The optional columns that are not zero."""
+        columns = self.layout.columns
+        return frozenset(name for name, values in self.columns.items() if columns[name].optional and values.any())
+
+    def _number(self, name: str) -> Real:
+        array = plain(self._values[name])
+        if not np.isfinite(array).all():
+            where = tuple(int(i) for i in np.argwhere(~np.isfinite(array))[0])
+            raise ValueError(f"{name} has an entry that is not finite, at {where}")
+        return array
 
     @property
     def state0(self) -> State:

@@ -7,13 +7,16 @@ parameter values use the same tapes. `runs.py` drives it.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import cached_property
 from threading import RLock
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
 
 import kernelc as kc
 from nablasim.physics.layout import Column, Index, Layout, Real
+from nablasim.physics.stability import Bounds, Limit
 from nablasim.physics.systems import SYSTEMS, System
 
 Array = Any
@@ -99,6 +102,8 @@ class Program:
         }
         self.arrays = Arrays(layout, real, {**self.given, **self.derived, **indices}, present)
         self._segments: dict[int, Segment] = {}
+        self._loaded: dict[str, Real] = {}
+        self._limits: list[Limit] | None = None
 
     def _columns(self, role: str) -> list[Column]:
         return [c for c in self.layout.columns.values() if c.role == role]
@@ -106,6 +111,21 @@ class Program:
     @property
     def state_columns(self) -> list[Column]:
         return [c for c in self._columns("state") if self.layout.rows(c.table)]
+
+    @cached_property
+    def state_bytes(self) -> int:
+        """Memory of one state."""
+        return self._bytes(self.state_columns)
+
+    @cached_property
+    def step_bytes(self) -> int:
+        """Memory of a recorded step: states, sums and varied columns of its own, and the adjoint of each."""
+        varied = [self.layout.columns[name] for name in self.varied]
+        return 2 * self._bytes([*self.state_columns, *self._columns("sum"), *varied])
+
+    def _bytes(self, columns: list[Column]) -> int:
+        size = np.dtype(self.real).itemsize
+        return sum(self.layout.rows(c.table) * int(np.prod(c.shape, dtype=int)) * size for c in columns)
 
     def empty(self, column: Column, requires_grad: bool = False) -> Array:
         return kc.zeros(self.layout.rows(column.table), dtype=column.element, requires_grad=requires_grad,
@@ -120,12 +140,30 @@ class Program:
         return tape
 
     # -- parameters
-    def load(self, columns: Values, dt: float) -> None:
-        """Take over given columns, (worlds, rows, *element), and compute the derived ones."""
-        for name, a in self.given.items():
-            a.numpy()[...] = columns[name].reshape(a.numpy().shape)
+    def load(self, owner: Any, columns: Values, dt: float) -> None:
+        """Take over given columns, (worlds, rows, *element), and compute the derived ones.
+
+        Columns that are the same objects as last time are there already: models share what was not replaced.
+        """
+        self.owner = owner
         self.dt.numpy()[0] = dt
-        self._set_up.replay()
+        changed = [name for name in self.given if self._loaded.get(name) is not columns[name]]
+        for name in changed:
+            a = self.given[name].numpy()
+            a[...] = columns[name].reshape(a.shape)
+            self._loaded[name] = columns[name]
+        if changed:
+            self._set_up.replay()
+            self._limits = None
+
+    def limits(self) -> list[Limit]:
+        """What limits an explicit step, with the parameters that are loaded."""
+        if self._limits is None:
+            bounds = Bounds(self.layout, self.real)
+            for system in self.systems:
+                system.stiffness(self.arrays, bounds)
+            self._limits = bounds.limits()
+        return self._limits
 
     def clear_gradients(self) -> None:
         for a in (*self.given.values(), *self.derived.values()):
@@ -170,9 +208,10 @@ class Segment:
         self.states = [
             {c.name: program.empty(c, requires_grad=leaf and k == 0) for c in columns} for k in range(length + 1)
         ]
+        start = {name: p.value for name, p in program.layout.parameters.items()}
         for c in columns:
             # Recording runs the steps once: from a state in which nothing divides by zero.
-            self.states[0][c.name].numpy()[...] = program.layout.start(c).reshape(
+            self.states[0][c.name].numpy()[...] = program.layout.fill(c.name, start, program.real).reshape(
                 self.states[0][c.name].numpy().shape)  # fmt: skip
         varied = [program.layout.columns[name] for name in sorted(program.varied)]
         self.varied = [

@@ -14,7 +14,7 @@ import numpy as np
 from nablasim.physics.checkpoints import Plan, backward_order
 from nablasim.physics.layout import Real
 from nablasim.physics.program import Program, Segment, Values
-from nablasim.physics.stability import check_finite
+from nablasim.physics.stability import check_finite, check_masses, check_step
 
 
 @dataclass(eq=False)
@@ -37,6 +37,14 @@ class Run:
     """The state that `_advance` came to."""
     _at: int = -1
     """The segment whose states are in memory, if the program is ours."""
+
+    def check(self, explicit: bool) -> None:
+        """Refuse masses and steps that cannot work."""
+        with self.program.lock:
+            self._own()
+            check_masses(self.program)
+            if explicit:
+                check_step(self.program, self.dt)
 
     def forward(self) -> dict[str, Real]:
         """Run all steps: (frames, rows, *element) of each state column."""
@@ -80,8 +88,8 @@ class Run:
     def _own(self) -> None:
         """Fill the program's arrays with our parameters, unless they are there."""
         if self.program.owner is not self:
-            self.program.load(self.columns, self.dt)
-            self.program.owner, self._at = self, -1
+            self.program.load(self, self.columns, self.dt)
+            self._at = -1
 
     def _flat(self, name: str, values: Real) -> Real:
         shape = self.program.layout.columns[name].shape

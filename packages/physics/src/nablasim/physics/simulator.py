@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 
 import kernelc as kc
-from nablasim.physics import stability
 from nablasim.physics.checkpoints import plan
 from nablasim.physics.checks import nearest
 from nablasim.physics.integrators import Integrator, named
@@ -51,24 +50,23 @@ def rollout(
     control = _checked_control(model, control or {}, steps)
     leaves = _leaves(model, control)
     program = _program(model, leaves, control, named(integrator))
-    length = dt / substeps
-    columns = {**model.columns}
-    with program.lock:
-        program.load(columns, length)
-        program.owner = None
-        stability.check_masses(program)
-        if check and program.integrator.explicit:
-            stability.check_step(program, length)
     run = Run(
         program=program,
-        columns=columns,
-        control=_control_columns(model, columns, control, steps),
-        dt=length,
-        plan=plan(checkpoint, steps=steps * substeps, frame=every * substeps, differentiable=program.differentiable,
-                  **_sizes(program)),
+        columns=model.columns,
+        control=_control_columns(model, control, steps),
+        dt=dt / substeps,
+        plan=plan(
+            checkpoint,
+            steps=steps * substeps,
+            frame=every * substeps,
+            state_bytes=program.state_bytes,
+            step_bytes=program.step_bytes,
+            differentiable=program.differentiable,
+        ),
         frame=every * substeps,
         hold=substeps,
-    )  # fmt: skip
+    )
+    run.check(explicit=check and program.integrator.explicit)
     times = np.arange(steps // every + 1, dtype=np.float64) * (dt * every)
     return Trajectory(model.layout, times, _run(run, _Leaves(model, control, leaves), tape))
 
@@ -84,8 +82,7 @@ def forces(model: Model, state: State | None = None) -> dict[str, Part]:
 
     program, state = _look(model), state or model.state0
     with program.lock:
-        program.load(model.columns, 1.0)
-        program.owner = None
+        program.load(None, model.columns, 1.0)
         found = program.look(state.columns, look)
     single = model.batch is None
     return {name: part(model.layout, name, found, lambda values, rows: values[:, rows], single) for name in state}
@@ -107,8 +104,7 @@ def energy(model: Model, state: State | None = None) -> dict[str, Any]:
 
     program, state = _look(model), state or model.state0
     with program.lock:
-        program.load(model.columns, 1.0)
-        program.owner = None
+        program.load(None, model.columns, 1.0)
         found = program.look(state.columns, look)
     found["total"] = sum(found.values())
     return {name: float(values[0]) if model.batch is None else values for name, values in found.items()}
@@ -118,9 +114,8 @@ def stable_dt(model: Model) -> float:
     """A step (s) that is surely stable for explicit integration near the start: k dt² + 2 c dt ≤ 4 m everywhere."""
     program = _look(model)
     with program.lock:
-        program.load(model.columns, 1.0)
-        program.owner = None
-        return float(min(limit.dt.min(initial=np.inf) for limit in stability.limits(program)))
+        program.load(None, model.columns, 1.0)
+        return float(min(limit.dt.min(initial=np.inf) for limit in program.limits()))
 
 
 # -- what a rollout is given
@@ -169,17 +164,14 @@ def _checked_control(model: Model, control: Mapping[str, Any], steps: int) -> di
     return found
 
 
-def _control_columns(
-    model: Model, columns: Mapping[str, Real], control: Mapping[str, Any], steps: int
-) -> dict[str, Real]:
+def _control_columns(model: Model, control: Mapping[str, Any], steps: int) -> dict[str, Real]:
     """The columns that vary, (steps, worlds, rows, *element)."""
     made: dict[str, Real] = {}
     for name, value in control.items():
         parameter, rows = model.layout.parameters[name], plain(value)
         for place in parameter.places:
-            steady = columns[place.column]
             if place.column not in made:
-                made[place.column] = np.repeat(steady[None], steps, axis=0)
+                made[place.column] = np.repeat(model.columns[place.column][None], steps, axis=0)
             for n in range(steps):
                 model.layout.write({place.column: made[place.column][n]}, parameter, rows[n])
     return made
@@ -197,12 +189,7 @@ def _program(model: Model, leaves: Mapping[str, Any], control: Mapping[str, Any]
     wanted = {name.removeprefix("control of ") for name in leaves}
     grads = {place.column for name in wanted for place in layout.parameters[name].places}
     varied = frozenset(place.column for name in control for place in layout.parameters[name].places)
-    present = frozenset(
-        name for name, c in layout.columns.items()
-        if c.optional and (name in grads or name in varied or model.columns[name].any())
-    )  # fmt: skip
-    if leaves and not grads:
-        raise AssertionError("a parameter without a place")
+    present = model.present | {name for name in (*grads, *varied) if layout.columns[name].optional}
     key = (model.real, frozenset(grads), present, varied, integrator)
     if key not in layout.programs:
         layout.programs[key] = Program(layout, model.real, grads=key[1], present=present, varied=varied,
@@ -213,17 +200,6 @@ def _program(model: Model, leaves: Mapping[str, Any], control: Mapping[str, Any]
 def _look(model: Model) -> Program:
     """A program without gradients."""
     return _program(model, {}, {}, named("semi_implicit"))
-
-
-def _sizes(program: Program) -> dict[str, int]:
-    size = np.dtype(program.real).itemsize
-    bytes_of = {c.name: program.layout.rows(c.table) * int(np.prod(c.shape, dtype=int)) * size
-                for c in program.layout.columns.values()}  # fmt: skip
-    state = sum(bytes_of[c.name] for c in program.state_columns)
-    sums = sum(bytes_of[c.name] for c in program.layout.columns.values() if c.role == "sum")
-    varied = sum(bytes_of[name] for name in program.varied)
-    # Every recorded step has states, sums and varied columns of its own, and the adjoint of each.
-    return {"state_bytes": state, "step_bytes": 2 * (state + sums + varied)}
 
 
 # -- the one operation
@@ -280,10 +256,8 @@ def _on_tape(run: Run, leaves: _Leaves, tape: kc.Tape) -> dict[str, Any]:
     out = {name: kc.array(frames, dtype=layout.columns[name].element) for name, frames in run.forward().items()}
 
     def forward() -> None:
-        for name, value in live.items():
-            layout.write(run.columns, layout.parameters[name], value.numpy())
-        if run.program.owner is run:
-            run.program.owner = None
+        run.columns = model.replace(live).columns
+        run.program.owner = None
         for name, frames in run.forward().items():
             out[name].numpy()[...] = frames
 

@@ -6,17 +6,18 @@ For explicit steps a mass m on a spring k with damper c needs k dt² + 2 c dt < 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+import kernelc as kc
 from nablasim.physics.layout import Layout
 
 if TYPE_CHECKING:
     from nablasim.physics.program import Program, Segment
 
-Floats = NDArray[np.float64]
+Floats = NDArray[np.floating[Any]]
 
 
 class StepTooLarge(ValueError):
@@ -48,25 +49,19 @@ class Limit:
 class Bounds:
     """Collects what limits an explicit step. Systems add to it in `System.stiffness`."""
 
-    def __init__(self, layout: Layout):
+    def __init__(self, layout: Layout, real: str):
         count = layout.rows("particles")
-        self.mass, self.held = np.ones(count), np.zeros(count, bool)
-        self.k, self.c, self.contact_k, self.contact_c = (np.zeros(count) for _ in range(4))
+        self.mass: Any = np.ones(count)
+        self.held = np.zeros(count, bool)
+        kind = kc.float64 if real == "float64" else kc.float32
+        self.k, self.c, self.contact_k, self.contact_c = (kc.zeros(count, real=kind) for _ in range(4))
+        """Of each particle. Elements add to the first two, for each end the sum of the norms of its row's blocks
+        (Gershgorin). Contacts, which are not there all the time, take the maximum of the last two."""
         self.others: list[Limit] = []
 
     def masses(self, mass: Floats, held: NDArray[np.bool_]) -> None:
         """The masses of the particles, and which of them do not move."""
-        self.mass, self.held = mass.astype(np.float64), held
-
-    def add(self, particle: NDArray[np.int32], k: Floats, c: Floats) -> None:
-        """Elements that join particles: for each end, the sum of the norms of its row's blocks (Gershgorin)."""
-        self.k += np.bincount(particle, k, len(self.k))
-        self.c += np.bincount(particle, c, len(self.c))
-
-    def add_contact(self, particle: NDArray[np.int32], k: Floats, c: Floats) -> None:
-        """Contacts, which are not there all the time: only one is felt at a time, the worst."""
-        np.maximum.at(self.contact_k, particle, k)
-        np.maximum.at(self.contact_c, particle, c)
+        self.mass, self.held = mass, held
 
     def claim(self, limit: Limit) -> None:
         """A limit that is not about particles."""
@@ -74,7 +69,7 @@ class Bounds:
 
     def limits(self) -> list[Limit]:
         elastic, contact = (
-            np.where(self.held, np.inf, longest_step(k, c, self.mass))
+            np.where(self.held, np.inf, longest_step(k.numpy(), c.numpy(), self.mass))
             for k, c in ((self.k, self.c), (self.contact_k, self.contact_c))
         )
         return [
@@ -90,17 +85,9 @@ def longest_step(k: Floats, c: Floats, m: Floats) -> Floats:
         return np.where((k > 0) | (c > 0), 4 * m / (c + np.sqrt(c * c + 4 * k * m)), np.inf)
 
 
-def limits(program: Program) -> list[Limit]:
-    """What limits an explicit step, with the parameters that the program is loaded with."""
-    bounds = Bounds(program.layout)
-    for system in program.systems:
-        system.stiffness(program.arrays, bounds)
-    return bounds.limits()
-
-
 def check_step(program: Program, dt: float) -> None:
     """Refuse a step beyond an estimated limit."""
-    for limit in limits(program):
+    for limit in program.limits():
         least = float(limit.dt.min(initial=np.inf))
         if dt > least:
             thing, row = owner(program.layout, limit.table, int(limit.dt.argmin()))

@@ -36,6 +36,21 @@ def plane_forces(
 
 
 @kc.kernel
+def plane_stiffness(
+    particle: kc.Array[int],
+    ke: kc.Array[float],
+    kd: kc.Array[float],
+    kf: kc.Array[float],
+    k: kc.Array[float],
+    c: kc.Array[float],
+):
+    """The hardest contact that each particle can have."""
+    r = kc.tid()
+    kc.atomic_max(k, particle[r], ke[r])
+    kc.atomic_max(c, particle[r], max(kd[r], kf[r]))
+
+
+@kc.kernel
 def plane_energies(
     x: kc.Array[kc.float3],
     particle: kc.Array[int],

@@ -56,6 +56,17 @@ def actuated_spring_forces(
 
 
 @kc.kernel
+def spring_stiffness(
+    pairs: kc.Array[int, 2], ke: kc.Array[float], kd: kc.Array[float], k: kc.Array[float], c: kc.Array[float]
+):
+    """Gershgorin: the row of a particle has each spring once on the diagonal and once beside it."""
+    s = kc.tid()
+    for end in range(2):
+        kc.atomic_add(k, pairs[s, end], 2.0 * ke[s])
+        kc.atomic_add(c, pairs[s, end], 2.0 * kd[s])
+
+
+@kc.kernel
 def spring_energies(
     x: kc.Array[kc.float3],
     pairs: kc.Array[int, 2],

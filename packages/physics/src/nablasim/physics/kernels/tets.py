@@ -157,6 +157,33 @@ def damped_tet_forces(
 
 
 @kc.kernel
+def tet_stiffness(
+    corners: kc.Array[int, 2],
+    inverse: kc.Array[kc.mat33],
+    volume: kc.Array[float],
+    mu: kc.Array[float],
+    lam: kc.Array[float],
+    damping: kc.Array[float],
+    k: kc.Array[float],
+    c: kc.Array[float],
+):
+    """Bounds of the blocks in each corner's row, at rest.
+
+    Rows of B are the gradients g of the shape functions of corners 1, 2, 3; corner 0 has minus their sum. A block of
+    the stiffness is at most V M |g_i| |g_j|, with the modulus of pressure waves M = lam_L + 2 mu_L.
+    """
+    t = kc.tid()
+    B = inverse[t]
+    g1, g2, g3 = B[0], B[1], B[2]
+    lengths = kc.float4(kc.length(g1 + g2 + g3), kc.length(g1), kc.length(g2), kc.length(g3))
+    around = volume[t] * (lengths[0] + lengths[1] + lengths[2] + lengths[3])
+    modulus = lam[t] + 0.875 * mu[t]
+    for i in range(4):
+        kc.atomic_add(k, corners[t, i], around * lengths[i] * modulus)
+        kc.atomic_add(c, corners[t, i], around * lengths[i] * 2.0 * damping[t])
+
+
+@kc.kernel
 def tet_energies(
     x: kc.Array[kc.float3],
     corners: kc.Array[int, 2],

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 
 import kernelc as kc
 from nablasim.physics.checks import filled
-from nablasim.physics.kernels.planes import plane_energies, plane_forces, unit_normals
+from nablasim.physics.kernels.planes import plane_energies, plane_forces, plane_stiffness, unit_normals
 from nablasim.physics.layout import Column, Draft, Index
 from nablasim.physics.systems.particles import F, V, X
 from nablasim.physics.systems.system import System
@@ -54,8 +54,8 @@ class Planes(System):
         return e
 
     def stiffness(self, a: Arrays, bounds: Bounds) -> None:
-        damping = np.maximum(a.numpy(KD), a.numpy(KF))
-        bounds.add_contact(a.numpy(PARTICLE), a.numpy(KE), damping)
+        given = [a[PARTICLE], a[KE], a[KD], a[KF]]
+        kc.launch(plane_stiffness, a.rows("plane_contacts"), given, [bounds.contact_k, bounds.contact_c])
 
 
 def add_plane(

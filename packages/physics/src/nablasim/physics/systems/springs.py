@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 
 import kernelc as kc
 from nablasim.physics.checks import filled, indices
-from nablasim.physics.kernels.springs import actuated_spring_forces, spring_energies, spring_forces
+from nablasim.physics.kernels.springs import actuated_spring_forces, spring_energies, spring_forces, spring_stiffness
 from nablasim.physics.layout import Column, Draft, Index, Rows
 from nablasim.physics.systems.particles import F, V, X
 from nablasim.physics.systems.system import System
@@ -43,9 +43,7 @@ class Springs(System):
         return e
 
     def stiffness(self, a: Arrays, bounds: Bounds) -> None:
-        # Gershgorin: the row of a particle has its own 2x2 blocks once on the diagonal and once beside it.
-        ends = a.numpy(PAIRS).ravel()
-        bounds.add(ends, 2 * np.repeat(a.numpy(KE), 2), 2 * np.repeat(a.numpy(KD), 2))
+        kc.launch(spring_stiffness, a.rows("springs"), [a[PAIRS], a[KE], a[KD]], [bounds.k, bounds.c])
 
 
 def add_springs(

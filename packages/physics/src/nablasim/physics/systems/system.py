@@ -9,7 +9,8 @@ with a subclass of `System`, an adder that `Scene` calls, and its kernels in `ke
     forces(s)          launches, every step: reads s["table.state"], adds to s["table.sum"]
     advance(s)         launches, every step, of systems that own state columns: writes s.next("table.state")
     energy(s)          an array of energies (J), one per row, or None; for study
-    stiffness(a, b)    adds bounds of stiffness and damping per particle or body: which step is stable
+    stiffness(a, b)    launches that add to bounds of stiffness and damping: b.k, b.c, b.contact_k, b.contact_c of each
+                       particle, or b.claim(...) for what is no particle: which step is stable
 
 `a` is `Arrays`, `s` a `Step`, both in `program.py`: s["springs.ke"] is the array of a column or an index for all
 copies of the scene, s.rows("springs") how many threads to launch, s.has("tets.damping") whether an optional column is

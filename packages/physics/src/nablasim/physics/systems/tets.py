@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 from numpy.typing import ArrayLike
 
 import kernelc as kc
@@ -18,6 +17,7 @@ from nablasim.physics.kernels.tets import (
     tet_energies,
     tet_forces,
     tet_masses,
+    tet_stiffness,
 )
 from nablasim.physics.layout import Column, Draft, Index, Rows
 from nablasim.physics.mass import vertex_masses
@@ -76,14 +76,8 @@ class Tets(System):
         return e
 
     def stiffness(self, a: Arrays, bounds: Bounds) -> None:
-        volume, inverse, damping = a.numpy(VOLUME), a.numpy(INVERSE), a.numpy(DAMPING)
-        # Rows of the inverse rest edges are the gradients of the shape functions of corners 1, 2, 3; corner 0 has
-        # minus their sum. A block of the stiffness is at most V M |g_i| |g_j| with the modulus M of pressure waves.
-        slopes = np.concatenate([-inverse.sum(axis=1, keepdims=True), inverse], axis=1)
-        lengths = np.linalg.norm(slopes, axis=2)
-        each = (volume[:, None] * lengths * lengths.sum(axis=1, keepdims=True)).ravel()
-        modulus = np.repeat(a.numpy(LAM) + 7 / 8 * a.numpy(MU), 4)
-        bounds.add(a.numpy(CORNERS).ravel(), each * modulus, each * np.repeat(2 * damping, 4))
+        solid = [a[CORNERS], a[INVERSE], a[VOLUME], a[MU], a[LAM], a[DAMPING]]
+        kc.launch(tet_stiffness, a.rows("tets"), solid, [bounds.k, bounds.c])
 
 
 def add_tets(
