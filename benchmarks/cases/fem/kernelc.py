@@ -54,8 +54,7 @@ def entrants(work: Work, real: type = np.float32) -> dict[str, Entrant]:
 
     def both() -> None:
         tape.replay()
-        tape.zero()
-        tape.backward(grads={x[-1]: seed})
+        tape.backward(grads={x[-1]: seed}, add=False)
 
     def results() -> dict[str, np.ndarray]:
         return {"x": x[-1].numpy()} | {f"grad {k}": a.grad.numpy() for k, a in leaf.items()}

@@ -13,7 +13,7 @@ from ..builtins import TABLE
 from ..errors import Span
 from ..types import BOOL, FLOAT32, FLOAT64, INT64, Scalar, element_size, leaf_offsets, leaves
 from .layout import Layout, layout
-from .ownership import strip_arrays
+from .ownership import first_arrays, strip_arrays, taken_arrays
 
 _TYPES = {"bool": "bool", "int32": "int32_t", "int64": "int64_t", "uint32": "uint32_t", "float32": "float",
           "float64": "double"}  # fmt: skip
@@ -94,6 +94,8 @@ class _Emitter:
         # All of them, or none: a launch in strips needs a copy of each.
         strips = [] if debug or races else strip_arrays(kernel)
         self.strips = strips if all(a.position in contiguous for a in strips) else []
+        self.first = frozenset[int]() if debug else first_arrays(kernel)
+        self.taken = frozenset[int]() if debug else taken_arrays(kernel)
         self.lines: list[str] = []
         self.functions: dict[ir.Custom, str] = {}
         self.function_text: list[str] = []
@@ -141,6 +143,8 @@ class _Emitter:
             if array.partner(role) in self.strips:
                 text = self.strip_pointer(array, role)
             self.put(f"char* const{promise} a{p}_{role} = {text};")
+        if p in self.first | self.taken:
+            self.put(f"const bool special{p} = block[{slot.role('tangent')}] != 0;")
         if self.debug or p in self.races:
             self.put(f"int64_t* const a{p}_shadow = (int64_t*)block[{slot.role('shadow')}]; (void)a{p}_shadow;")
         if used and p not in self.contiguous:
@@ -337,8 +341,17 @@ class _Emitter:
         self.check_nan(s)
         pointer = self.element(s)
         self.log(s, pointer)
+        guard = f"if (!special{s.array.position}) " if self.is_taken(s) else ""
         for value, comp in zip(s.values, s.comps, strict=True):
-            self.put(f"{self.leaf(s, pointer, comp)} = {self.name(value)};")
+            self.put(f"{guard}{self.leaf(s, pointer, comp)} = {self.name(value)};")
+
+    def is_taken(self, s: ir.Store) -> bool:
+        """Whether the launch may only read this gradient: it is not ours to clear (runtime/reverse.py)."""
+        return s.array.role == "grad" and s.array.position in self.taken
+
+    def is_first(self, s: ir.Store | ir.Atomic) -> bool:
+        """Whether the launch may be the first to add to this gradient, and writes it then (runtime/reverse.py)."""
+        return s.array.role == "grad" and s.array.position in self.first and isinstance(s, ir.Atomic)
 
     def check_nan(self, s: ir.Store | ir.Atomic) -> None:
         if self.debug:
@@ -357,7 +370,8 @@ class _Emitter:
                 self.uninitialised(s, pointer, comp)
             if s.outs:
                 self.define(s.outs[k], place)
-            self.put(f"{place} = {place} + {v};" if s.kind == "add" else f"{place} = kc_{s.kind}({place}, {v});")
+            before = f"(special{s.array.position} ? 0 : {place})" if self.is_first(s) else place
+            self.put(f"{place} = {before} + {v};" if s.kind == "add" else f"{place} = kc_{s.kind}({place}, {v});")
 
     # -- control
     def emit_If(self, s: ir.If) -> None:

@@ -83,6 +83,8 @@ class _LaneEmitter(_Emitter):
             "        const vi lane = full ? kc_iota() : kc_min(kc_iota(), kc_splat(left - 1));",
             "        ctx->thread = thread; (void)active; (void)lane;",
         ]
+        if self.first:
+            own.append(f"    alignas(64) static const char kc_zeros[{3 * 8 * w}] = {{}};")
         before, opened, closed = window_code(kernel=self.kernel, windows=self.windows, width=w)
         text = [*self.function_text, *head, *head_lines, *own, *before, *loop, *opened, *body, *closed, "    }", "}"]
         return Code(self.entry, "\n".join(text) + "\n", self.sites, self.kernel.name)
@@ -335,11 +337,18 @@ class _LaneEmitter(_Emitter):
                 self.put(f"{self.name(out)} = {text};")
 
     def emit_Store(self, s: ir.Store) -> None:
+        if self.is_taken(s):
+            self.put(f"if (!special{s.array.position}) {{")
         self.scatter(s, lambda place, value: f"{place} = {value};")
+        if self.is_taken(s):
+            self.put("}")
 
     def emit_Atomic(self, s: ir.Atomic) -> None:
         if self.is_uniform_access(s) and not any(v.type is BOOL for v in s.values):
             self.reduce(s)
+        elif self.is_first(s):
+            special = f"special{s.array.position}"
+            self.scatter(s, lambda place, value: f"{place} = ({special} ? 0 : {place}) + {value};")
         else:
             self.scatter(s, lambda place, value: f"{place} += {value};")
 
@@ -384,7 +393,13 @@ class _LaneEmitter(_Emitter):
     def own_write(self, s: ir.Store | ir.Atomic) -> None:
         count, base = len(leaves(s.array.type.element)), self.own_place(s)
         values = [self.vector(s.values[s.comps.index(c)]) for c in range(count)]
-        if isinstance(s, ir.Atomic):
+        if self.is_first(s):
+            # Zeros are read instead of asking: the compiler would read both.
+            kind = _TYPES[s.values[0].type.name]
+            base = self.temporary("auto", base)
+            old = self.temporary("auto", f"special{s.array.position} ? ({kind}*)kc_zeros : {base}")
+            values = [f"kc_load_own<{count}>({old}, {c}) + {v}" for c, v in enumerate(values)]
+        elif isinstance(s, ir.Atomic):
             values = [f"kc_load_own<{count}>({base}, {c}) + {v}" for c, v in enumerate(values)]
         self.put(f"    kc_store_own({base}, {', '.join(values)});")
 

@@ -7,7 +7,8 @@
             strides in bytes…, and strides of the adjoint…
     value   one word per leaf
 
-Final, tangent and shadow arrays are contiguous.
+Final, tangent and shadow arrays are contiguous. An adjoint kernel has no tangents: there the word says, if it is not
+zero, that the kernel writes this gradient instead of adding to it, or only reads it (codegen/ownership.py: which).
 """
 
 from __future__ import annotations

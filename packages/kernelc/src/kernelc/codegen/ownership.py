@@ -77,6 +77,42 @@ def strip_arrays(kernel: ir.Kernel) -> list[ir.ArrayRef]:
     return sorted(crowded, key=lambda a: a.position) if fits else []
 
 
+def first_arrays(kernel: ir.Kernel) -> frozenset[int]:
+    """Gradients that a kernel does nothing to but to add once to every element: what it adds may also be written."""
+    return frozenset(p for p, used in _whole_gradients(kernel).items() if [type(s) for s in used] == [ir.Atomic])
+
+
+def taken_arrays(kernel: ir.Kernel) -> frozenset[int]:
+    """Gradients that a kernel does nothing to but to read every element and set it to zero."""
+    return frozenset(p for p, used in _whole_gradients(kernel).items() if {type(s) for s in used} == {ir.Load, ir.Store})
+
+
+def _whole_gradients(kernel: ir.Kernel) -> dict[int, list[ir.Load | ir.Store | ir.Atomic]]:
+    """By position of the array: all accesses to a gradient, where each thread surely changes all of its own element,
+    once, and touches no other."""
+    axes = thread_indices(kernel)
+    always = {id(s) for s in kernel.body.body}
+    uses: dict[int, list[ir.Load | ir.Store | ir.Atomic]] = {}
+    for s in kernel.body.walk():
+        if isinstance(s, (ir.Load, ir.Store, ir.Atomic)) and s.array.role == "grad":
+            uses.setdefault(s.array.position, []).append(s)
+
+    def fits(s: ir.Load | ir.Store | ir.Atomic) -> bool:
+        if id(s) not in always or kernel.dims == 0 or [axes.get(v, -1) for v in s.index] != list(range(kernel.dims)):
+            return False
+        if isinstance(s, ir.Load):
+            return True
+        whole = sorted(s.comps) == list(range(len(leaves(s.array.type.element)))) and not s.logged
+        if isinstance(s, ir.Atomic):
+            return whole and s.kind == "add" and not s.outs
+        return whole and all(isinstance(v, ir.Const) and v.value == 0 for v in s.values)
+
+    return {
+        p: used for p, used in uses.items()
+        if all(map(fits, used)) and sum(not isinstance(s, ir.Load) for s in used) == 1
+    }  # fmt: skip
+
+
 def watched_arrays(kernel: ir.Kernel) -> frozenset[int]:
     """Positions of arrays on which threads of one launch might depend on each other, as far as the indices tell.
 

@@ -15,12 +15,14 @@ from ..codegen import (
     Layout,
     emit,
     emit_lanes,
+    first_arrays,
     is_parallel,
     is_parallel_by_rows,
     lanes_header,
     lanes_refused,
     layout,
     strip_arrays,
+    taken_arrays,
     watched_arrays,
 )
 from ..config import config
@@ -55,6 +57,10 @@ class Binary:
     """Arrays to which threads add together, if that is all that keeps a launch in order (strips.py)."""
     rows: bool = False
     """Whether it runs in parallel by rows only: threads that differ in the first index do not touch each other's."""
+    first: frozenset[int] = frozenset()
+    """Arrays whose gradient it may write instead of adding to it."""
+    taken: frozenset[int] = frozenset()
+    """Arrays whose gradient it may leave as it is instead of setting it to zero."""
 
     def __post_init__(self) -> None:
         self.prints = any(s.parts for s in self.code.sites)
@@ -180,7 +186,8 @@ class Variant:
         strips = [] if config.debug or parallel or rows else strip_arrays(kernel)
         if not all(a.position in key[2] for a in strips):
             strips = []
-        return Binary(kernel, self.layout, code, entry, parallel, key[4], strips, rows)
+        special = (first_arrays(kernel), taken_arrays(kernel)) if not config.debug else ()
+        return Binary(kernel, self.layout, code, entry, parallel, key[4], strips, rows, *special)
 
 
 def _is_ours(holder: Any) -> bool:

@@ -28,13 +28,14 @@ def address_of(data: Data) -> int:
 
 
 def array_words(
-    address: int, shape: tuple[int, ...], strides: tuple[int, ...], grad: Data | None = None, final: int = 0
-) -> bytes:
+    address: int, shape: tuple[int, ...], strides: tuple[int, ...], grad: Data | None = None, final: int = 0,
+    *, special: bool = False,
+) -> bytes:  # fmt: skip
     """The words of an array in an argument block (codegen/layout.py)."""
     n = len(shape)
     if grad is None:
         return PACKERS[n](address, 0, final, 0, 0, *shape, *strides[:n], *_ZEROS[n])
-    return PACKERS[n](address, address_of(grad), final, 0, 0, *shape, *strides[:n], *grad.strides[:n])
+    return PACKERS[n](address, address_of(grad), final, special, 0, *shape, *strides[:n], *grad.strides[:n])
 
 
 def base_of(data: Data) -> int:

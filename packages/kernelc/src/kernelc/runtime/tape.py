@@ -32,11 +32,11 @@ from ..errors import (
 )
 from ..types import leaves
 from . import launches, recording, reports, strips
-from .arrays import Array, Storage, _plain, as_view
+from .arrays import Array, Storage, _plain
 from .creation import refresh
 from .kernels import Plan
 from .ledger import Ledger
-from .memory import array_words
+from .reverse import Sweep
 
 Need = tuple[Storage, int]
 
@@ -102,7 +102,7 @@ class Tape:
         self._ledger = Ledger()
         self._scratch = strips.Scratch()
         self._keepers: list[Callable[[], int]] = []
-        self._programs: dict[Any, tuple[Any, dict[int, Any], list[Any]]] = {}
+        self._sweeps: dict[Any, Sweep] = {}
         self._replayable = True
         self._clearing, self._cleared = _native.Program(), list[np.ndarray[Any, Any]]()
 
@@ -388,21 +388,27 @@ class Tape:
 
     # -- going back
     @public
-    def backward(self, loss: Array | None = None, grads: Mapping[Array, Any] | None = None) -> None:
-        """Add the gradients of a one-element `loss`, or of Σ grads[a]·a, to those of the leaves."""
+    def backward(
+        self, loss: Array | None = None, grads: Mapping[Array, Any] | None = None, *, add: bool = True
+    ) -> None:
+        """Add the gradients of a one-element `loss`, or of Σ grads[a]·a, to those of the leaves.
+
+        `add=False`: to zero, whatever the leaves had. That is faster than `tape.zero()` first.
+        """
         if recording.records(self):
             raise TapeError("a tape cannot go back while it records", advice="leave its `with` block first")
         seeds = self._seeds(loss, grads)
         self._check_versions()
         # By memory, not by object: a view that is made anew for each call is the same seed.
-        key = tuple((id(a._storage), a._data.ctypes.data, a._data.shape, a._data.strides) for a, _ in seeds)
-        if key not in self._programs:
-            self._programs[key] = self._reverse_program(seeds)
-        program, codes, places = self._programs[key]
-        weights = [_give(program, place, a, content) for place, (a, content) in zip(places, seeds, strict=True)]
+        key = (add, *[(id(a._storage), a._data.ctypes.data, a._data.shape, a._data.strides) for a, _ in seeds])
+        sweep = self._sweeps.get(key)
+        if sweep is None:
+            sweep = self._sweeps[key] = Sweep(self, seeds, add=add)
+        weights = sweep.give(seeds)
         launches.apply_settings()
-        failure = program.run()
+        failure = sweep.program.run()
         del weights  # their memory was read until here
+        codes = sweep.codes
         self._report(failure, codes, {failure.step: codes[failure.step].kernel} if failure is not None else {})
 
     def _seeds(self, loss: Array | None, grads: Mapping[Array, Any] | None) -> list[tuple[Array, Any]]:
@@ -485,150 +491,6 @@ class Tape:
                     f"{what} was written from outside after it was recorded", reader.span if reader else None,
                     advice="call tape.replay() first, so that the recorded values are those of today")  # fmt: skip
 
-    def _reverse_program(self, seeds: list[tuple[Array, Any]]) -> tuple[Any, dict[int, Any], list[Any]]:
-        """Compile the reverse sweep: clear, seed, adjoints in reverse order, add to what the leaves had."""
-        program = _native.Program()
-        codes: dict[int, Any] = {}
-        before: list[tuple[Array, np.ndarray[Any, Any]]] = []
-        for storage, root in self._active.items():
-            grad = root.grad
-            assert grad is not None
-            if root.requires_grad and storage in self._written:
-                # A leaf that is overwritten: its buffer is the adjoint of the last content while going back.
-                kept = np.zeros_like(grad._data)
-                program.add_copy(kept.ctypes.data, grad._data.ctypes.data, kept.nbytes)
-                before.append((grad, kept))
-            if (not root.requires_grad or storage in self._written) and not _is_whole(seeds, root):
-                program.add_zero(grad._data.ctypes.data, grad._data.nbytes)
-            program.keep(grad)
-        places = [self._seed(program, a, seeds) for a, _ in seeds]
-        for entry in reversed(self.entries):
-            self._add_reverse(program, codes, entry)
-        for grad, kept in before:
-            _accumulate(program, grad._data, kept)
-        return program, codes, places
-
-    def _seed(self, program: Any, a: Array, seeds: list[tuple[Array, Any]]) -> int | np.ndarray[Any, Any]:
-        """Add the weights of an array to its gradient: the step that is told where they are, or a buffer for them."""
-        assert a.grad is not None
-        grad = a.grad._data
-        if grad.dtype.names is None and grad.flags.c_contiguous:
-            program.keep(grad)
-            fresh = _is_whole(seeds, a) and (not a.root.requires_grad or a._storage in self._written)
-            step: int = (program.add_copy(grad.ctypes.data, 0, grad.nbytes) if fresh else
-                         program.add_accumulate(grad.ctypes.data, 0, grad.size, grad.itemsize))  # fmt: skip
-            return step
-        buffer = np.zeros(a._data.shape, a._data.dtype)
-        _accumulate(program, grad, buffer)
-        return buffer
-
-    def _add_reverse(self, program: Any, codes: dict[int, Any], entry: Entry) -> None:
-        if entry.backward is not None:
-            program.add_call(lambda: self._reverse_operation(entry))
-            for a in entry.writes:
-                if a.grad is not None and all(a._storage is not r._storage for r in entry.reads):
-                    self._clear(program, a)
-        elif entry.plan is None:
-            self._reverse_write(program, entry)
-        elif entry.seeds is not None and entry.active:
-            if entry.device == "python":
-                program.add_call(lambda: self._reverse_in_python(entry))
-            else:
-                self._reverse_launch(program, codes, entry)
-
-    def _reverse_operation(self, entry: Entry) -> None:
-        """Run the user's backward function, with what it read put back where it has been overwritten since."""
-        assert entry.backward is not None
-        moved = [
-            (entry.reads[i].root._data, self._copies[need]) for i, need in entry.needs.items() if need in self._copies
-        ]
-        today = [live.copy() for live, _ in moved]
-        for live, then in moved:
-            live[...] = then
-        try:
-            entry.backward()
-        finally:
-            for (live, _), now in zip(moved, today, strict=True):
-                live[...] = now
-
-    def _clear(self, program: Any, a: Array) -> None:
-        grad = a.grad
-        assert grad is not None
-        if grad._data.flags.c_contiguous:
-            program.add_zero(grad._data.ctypes.data, grad._data.nbytes)
-        else:
-            program.add_call(grad.zero_)
-        program.keep(grad)
-
-    def _reverse_write(self, program: Any, entry: Entry) -> None:
-        target = entry.writes[0]
-        if target.grad is None or target.root._storage not in self._active:
-            return
-        for source in entry.reads:
-            if source.grad is not None:
-                _accumulate(program, source.grad._data, target.grad._data)
-        self._clear(program, target)
-
-    def _content(self, need: Need, a: Array) -> np.ndarray[Any, Any]:
-        """The memory that holds what an argument held at a version, seen as the argument sees it."""
-        copy = self._copies.get(need)
-        return a._data if copy is None else as_view(a, copy)
-
-    def _reverse_launch(self, program: Any, codes: dict[int, Any], entry: Entry) -> None:
-        plan = entry.plan
-        assert plan is not None and entry.seeds is not None
-        total, head = launches.packed(entry.dim)
-        if entry.record is not None:
-            head = head[:32] + struct.pack("<q", entry.record.pointer)
-        words, dense = [head], set()
-        for i, (pack, a) in enumerate(zip(plan.packers, entry.args, strict=True)):
-            if pack is not None:
-                words.append(pack(a))
-            elif self._point(words, entry, i, program):
-                dense.add(i)
-        grads = [entry.args[i]._storage for i in entry.active]
-        # Two arguments that are parts of one array have one gradient: threads must not add to it at the same time, nor
-        # may a group see part of it through a copy.
-        apart = len(set(grads)) == len(grads)
-        (binary,) = plan.variant.binaries([("adjoint", entry.seeds)], frozenset(dense), total if apart else 1)
-        step = strips.add_launch(program, binary, b"".join(words), total, entry.args, self._scratch, apart)
-        codes[step] = binary.code
-        program.keep((entry, binary))
-
-    def _point(self, words: list[bytes], entry: Entry, i: int, program: Any) -> bool:
-        """Add the words of argument `i` for the adjoint kernel; whether its content and gradient both lie densely."""
-        a = entry.args[i]
-        copy = self._copies.get(entry.needs[i]) if i in entry.needs else None
-        content, address = a._data, a._address
-        if copy is not None:
-            content = as_view(a, copy)
-            address = content.ctypes.data
-        grad = a._grad_memory() if i in entry.active else None
-        final = 0
-        if i in entry.finals:
-            found = self._content(entry.finals[i], a)
-            if not found.flags.c_contiguous:
-                raise TapeError("an array of atomic minima or maxima must be contiguous",
-                                advice="write to an array of its own, and copy that")  # fmt: skip
-            final = found.ctypes.data
-            program.keep(found)
-        words.append(array_words(address, a.shape, content.strides, grad, final))
-        program.keep((content, grad))
-        return content.flags.c_contiguous and (grad is None or grad.flags.c_contiguous)
-
-    def _reverse_in_python(self, entry: Entry) -> None:
-        assert entry.plan is not None and entry.seeds is not None
-        roles: dict[tuple[int, str], np.ndarray[Any, Any]] = {}
-        for i in entry.plan.arrays:
-            a = entry.args[i]
-            if i in entry.needs:
-                roles[i, "value"] = self._content(entry.needs[i], a)
-            if i in entry.finals:
-                roles[i, "final"] = self._content(entry.finals[i], a)
-            if i in entry.active and a.grad is not None:
-                roles[i, "grad"] = a.grad._data
-        launches.run_python(entry.plan, "adjoint", entry.seeds, entry.args, entry.dim, roles, entry.record)
-
     # -- housekeeping
     def zero(self) -> None:
         """Clear the gradients of every array on the tape."""
@@ -645,47 +507,6 @@ class Tape:
     def memory(self) -> int:
         """Bytes that the tape keeps for the reverse sweep: copies of overwritten arrays, states of checkpoints."""
         return sum(c.nbytes for c in self._copies.values()) + sum(bytes() for bytes in self._keepers)
-
-
-def _is_whole(seeds: list[tuple[Array, Any]], a: Array) -> bool:
-    """Whether the weights of one seed, and of no other, are all that the gradient of an array begins with."""
-    found = [seed for seed, _ in seeds if seed._storage is a._storage]
-    if len(found) != 1 or found[0]._data.size != a.root._data.size or found[0].grad is None:
-        return False
-    grad = found[0].grad._data
-    return grad.flags.c_contiguous and grad.dtype.names is None
-
-
-def _give(program: Any, place: int | np.ndarray[Any, Any], a: Array, content: np.ndarray[Any, Any]) -> Any:
-    """Tell the reverse sweep where the weights of an array are; what is returned must live until it has run."""
-    if isinstance(place, np.ndarray):
-        place[...] = content
-        return None
-    assert a.grad is not None
-    content = np.ascontiguousarray(content)
-    if np.may_share_memory(content, a.grad._data):
-        content = content.copy()  # the sweep begins by clearing gradients
-    program.set_words(place, 1, content.ctypes.data)
-    return content
-
-
-def _accumulate(program: Any, into: np.ndarray[Any, Any], what: np.ndarray[Any, Any]) -> None:
-    """Add the step `into += what` to a program."""
-    program.keep((into, what))
-    if into.dtype.names is not None:
-        program.add_call(lambda: _add_structs(into, what))
-    elif into.flags.c_contiguous and what.flags.c_contiguous and into.dtype == what.dtype:
-        program.add_accumulate(into.ctypes.data, what.ctypes.data, into.size, into.itemsize)
-    else:
-        program.add_call(lambda: np.add(into, what, out=into, casting="same_kind"))
-
-
-def _add_structs(into: np.ndarray[Any, Any], what: np.ndarray[Any, Any]) -> None:
-    for name in into.dtype.names or ():
-        if into[name].dtype.names is not None:
-            _add_structs(into[name], what[name])
-        elif into[name].dtype.kind == "f":
-            into[name] += what[name]
 
 
 def _copy(into: np.ndarray[Any, Any], source: Array) -> None:

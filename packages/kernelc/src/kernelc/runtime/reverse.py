@@ -1,0 +1,328 @@
+"""The reverse sweep of a tape as one native program: seeds, the adjoints in reverse order, what leaves had before.
+
+Most of the time of a small adjoint goes into memory, so gradients are cleared only where a step needs zeros: the first
+launch that adds to a gradient writes it instead, if it writes all of it, and the launch that wrote an output reads the
+caller's weights where they are.
+"""
+
+from __future__ import annotations
+
+import struct
+from bisect import bisect
+from collections.abc import Sequence
+from enum import Enum
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from .. import _native
+from ..errors import TapeError
+from . import launches, strips
+from .arrays import Array, Storage, as_view
+from .memory import array_words
+
+if TYPE_CHECKING:
+    from .tape import Entry, Need, Tape
+
+Seeds = Sequence[tuple[Array, Any]]
+Data = np.ndarray[Any, Any]
+
+
+class Content(Enum):
+    """What the memory of a gradient holds at one point of the sweep."""
+
+    UNTOUCHED = "nothing was added yet; whatever an earlier sweep or the user left"
+    WEIGHTS = "nothing but the weights of the caller, which are not copied yet"
+    SPENT = "what was taken already: it counts as zero"
+    ZERO = "zeros"
+    SUM = "what was added so far"
+
+
+class Sweep:
+    """Builds the program for one set of seeds. `add`: to what the leaves have; else they begin from zero."""
+
+    def __init__(self, tape: Tape, seeds: Seeds, *, add: bool):
+        self.tape, self.add = tape, add
+        self.program = _native.Program()
+        self.codes: dict[int, Any] = {}
+        self.places: list[tuple[int, int] | Data] = []
+        self.contents = {storage: self._at_first(storage, root) for storage, root in tape._active.items()}
+        self.weights: dict[Storage, int] = {}
+        self._build(seeds)
+        spans = [(g.ctypes.data, g.ctypes.data + g.nbytes) for g in self._grads()]
+        self._begins, self._ends = zip(*sorted(spans), strict=True) if spans else ((), ())
+
+    def give(self, seeds: Seeds) -> list[Any]:
+        """Tell the program where the weights are; what is returned must live until it has run."""
+        kept = []
+        for place, (_, content) in zip(self.places, seeds, strict=True):
+            if isinstance(place, np.ndarray):
+                place[...] = content
+                continue
+            content = np.ascontiguousarray(content)
+            if self._meets_gradient(content) or not content.flags.writeable:
+                content = content.copy()  # the sweep changes gradients while it still reads weights
+            self.program.set_words(*place, content.ctypes.data)
+            kept.append(content)
+        return kept
+
+    def _grads(self) -> list[Data]:
+        return [root.grad._data for root in self.tape._active.values() if root.grad is not None]
+
+    def _meets_gradient(self, content: Data) -> bool:
+        begin, end = content.ctypes.data, content.ctypes.data + content.nbytes
+        i = bisect(self._begins, begin)
+        return (i > 0 and begin < self._ends[i - 1]) or (i < len(self._begins) and self._begins[i] < end)
+
+    # -- the whole
+    def _build(self, seeds: Seeds) -> None:
+        before = self._keep_leaves() if self.add else []
+        self.places = [self._seed(n, a, seeds) for n, (a, _) in enumerate(seeds)]
+        for entry in reversed(self.tape.entries):
+            self._reverse(entry)
+        for storage, root in self.tape._active.items():
+            content = self.contents[storage]
+            leaf = root.requires_grad and (storage in self.tape._written or not self.add)
+            if content in (Content.WEIGHTS, Content.SPENT) or (leaf and content is Content.UNTOUCHED):
+                self._settle(storage)
+            self.program.keep(root.grad)
+        for grad, kept in before:
+            _accumulate(self.program, grad, kept)
+
+    def _at_first(self, storage: Storage, root: Array) -> Content:
+        adds = self.add and root.requires_grad and storage not in self.tape._written
+        return Content.SUM if adds else Content.UNTOUCHED
+
+    def _keep_leaves(self) -> list[tuple[Data, Data]]:
+        """A leaf that is overwritten: its buffer is the adjoint of the last content while going back."""
+        before = []
+        for storage, root in self.tape._active.items():
+            if root.requires_grad and storage in self.tape._written:
+                assert root.grad is not None
+                grad = root.grad._data
+                kept = np.zeros_like(grad)
+                self.program.add_copy(kept.ctypes.data, grad.ctypes.data, kept.nbytes)
+                before.append((grad, kept))
+        return before
+
+    def _seed(self, number: int, a: Array, seeds: Seeds) -> tuple[int, int] | Data:
+        """Where the program is to be told of the weights of an array, or a buffer for them."""
+        assert a.grad is not None
+        grad, storage = a.grad._data, a._storage
+        self.program.keep(grad)
+        plain = grad.dtype.names is None and grad.flags.c_contiguous
+        alone = sum(other._storage is storage for other, _ in seeds) == 1
+        if plain and alone and grad.size == a.root._data.size and self.contents[storage] is Content.UNTOUCHED:
+            self.contents[storage] = Content.WEIGHTS
+            self.weights[storage] = number
+            return (-1, 0)  # known as soon as somebody reads them
+        self._settle(storage)
+        self.contents[storage] = Content.SUM
+        if plain:
+            return self.program.add_accumulate(grad.ctypes.data, 0, grad.size, grad.itemsize), 1
+        buffer = np.zeros(a._data.shape, a._data.dtype)
+        _accumulate(self.program, grad, buffer)
+        return buffer
+
+    def _settle(self, storage: Storage) -> None:
+        """From here on the memory holds what it means."""
+        grad = self._root_grad(storage)
+        content = self.contents[storage]
+        if content is Content.WEIGHTS:
+            step = self.program.add_copy(grad.ctypes.data, 0, grad.nbytes)
+            self.places[self.weights.pop(storage)] = (step, 1)
+            self.contents[storage] = Content.SUM
+        elif content in (Content.UNTOUCHED, Content.SPENT):
+            self._clear(grad)
+            self.contents[storage] = Content.ZERO
+
+    def _root_grad(self, storage: Storage) -> Data:
+        grad = self.tape._active[storage].grad
+        assert grad is not None
+        return grad._data
+
+    def _clear(self, grad: Data) -> None:
+        if grad.flags.c_contiguous:
+            self.program.add_zero(grad.ctypes.data, grad.nbytes)
+        else:
+            self.program.add_call(lambda: np.copyto(grad, np.zeros((), grad.dtype)))
+        self.program.keep(grad)
+
+    def _is_nothing(self, storage: Storage) -> bool:
+        """Whether a gradient is known to be zero here."""
+        return self.contents.get(storage) in (None, Content.UNTOUCHED, Content.SPENT, Content.ZERO)
+
+    # -- one step of the tape
+    def _reverse(self, entry: Entry) -> None:
+        if entry.backward is not None:
+            self._reverse_operation(entry)
+        elif entry.plan is None:
+            self._reverse_write(entry)
+        elif entry.seeds is not None and entry.active:
+            if all(self._is_nothing(a._storage) for a in entry.written):
+                return  # nobody asks for what this launch wrote
+            if entry.device == "python":
+                self._use([entry.args[i] for i in entry.active])
+                self.program.add_call(lambda: self._reverse_in_python(entry))
+            else:
+                self._reverse_launch(entry)
+
+    def _use(self, arrays: Sequence[Array]) -> None:
+        """A step reads and changes these gradients in ways that are not known."""
+        for a in arrays:
+            if a._storage in self.contents:
+                self._settle(a._storage)
+                self.contents[a._storage] = Content.SUM
+
+    def _take(self, a: Array) -> None:
+        """The gradient of an array has been passed on: it is zero now."""
+        storage = a._storage
+        if storage not in self.contents or a.grad is None:
+            return
+        if a._data.size == a.root._data.size:
+            self.contents[storage] = Content.SPENT
+        else:
+            self._clear(a.grad._data)
+
+    def _reverse_operation(self, entry: Entry) -> None:
+        self._use([*entry.reads, *entry.writes])
+        self.program.add_call(lambda: self._run_operation(entry))
+        for a in entry.writes:
+            if all(a._storage is not r._storage for r in entry.reads):
+                self._take(a)
+
+    def _run_operation(self, entry: Entry) -> None:
+        """Run the user's backward function, with what it read put back where it has been overwritten since."""
+        assert entry.backward is not None
+        copies = self.tape._copies
+        moved = [(entry.reads[i].root._data, copies[need]) for i, need in entry.needs.items() if need in copies]
+        today = [live.copy() for live, _ in moved]
+        for live, then in moved:
+            live[...] = then
+        try:
+            entry.backward()
+        finally:
+            for (live, _), now in zip(moved, today, strict=True):
+                live[...] = now
+
+    def _reverse_write(self, entry: Entry) -> None:
+        target = entry.writes[0]
+        if target.grad is None or self._is_nothing(target._storage):
+            return
+        for source in entry.reads:
+            if source.grad is not None:
+                self._use([target, source])
+                _accumulate(self.program, source.grad._data, target.grad._data)
+        self._use([target])
+        self._take(target)
+
+    # -- launches
+    def _reverse_launch(self, entry: Entry) -> None:
+        plan = entry.plan
+        assert plan is not None and entry.seeds is not None
+        total, head = launches.packed(entry.dim)
+        if entry.record is not None:
+            head = head[:32] + struct.pack("<q", entry.record.pointer)
+        memory = [self._memory(entry, i) if pack is None else None for i, pack in enumerate(plan.packers)]
+        dense = frozenset(i for i, m in enumerate(memory) if m is not None and m[2])
+        grads = [entry.args[i]._storage for i in entry.active]
+        # Two arguments that are parts of one array have one gradient: threads must not add to it at the same time, nor
+        # may a group see part of it through a copy.
+        apart = len(set(grads)) == len(grads)
+        (binary,) = plan.variant.binaries([("adjoint", entry.seeds)], dense, total if apart else 1)
+        if apart:
+            special = self._special(entry, binary)
+        else:
+            special = {}
+            self._use([entry.args[i] for i in entry.active])
+        words = [head]
+        for i, (pack, a, m) in enumerate(zip(plan.packers, entry.args, memory, strict=True)):
+            if pack is not None:
+                words.append(pack(a))
+            else:
+                assert m is not None
+                address, content, _, grad, final = m
+                words.append(array_words(address, a.shape, content.strides, grad, final, special=i in special))
+        step = strips.add_launch(self.program, binary, b"".join(words), total, entry.args, self.tape._scratch, apart)
+        for i, number in special.items():
+            if number is not None:
+                self.places[number] = (step, binary.layout.slots[i].role("grad"))
+        self.codes[step] = binary.code
+        self.program.keep((entry, binary, memory))
+
+    def _special(self, entry: Entry, binary: Any) -> dict[int, int | None]:
+        """The arguments whose gradient the launch writes instead of adding to it (None), or only reads: the weights of
+        a seed, with its number. All other gradients are made ready."""
+        found: dict[int, int | None] = {}
+        for i in entry.active:
+            a, storage = entry.args[i], entry.args[i]._storage
+            whole = a.shape == entry.dim and a._data.size == a.root._data.size
+            content = self.contents[storage]
+            if whole and i in binary.taken and content is Content.WEIGHTS:
+                found[i] = self.weights.pop(storage)
+                self.contents[storage] = Content.UNTOUCHED
+            elif whole and i in binary.first and self._is_nothing(storage):
+                found[i] = None
+                self.contents[storage] = Content.SUM
+            else:
+                self._settle(storage)
+                taken = whole and i in binary.taken
+                self.contents[storage] = Content.ZERO if taken else Content.SUM
+        return found
+
+    def _memory(self, entry: Entry, i: int) -> tuple[int, Data, bool, Data | None, int]:
+        """Where the content of an argument was, and its gradient; whether both lie densely; the final content."""
+        a = entry.args[i]
+        copy = self.tape._copies.get(entry.needs[i]) if i in entry.needs else None
+        content, address = a._data, a._address
+        if copy is not None:
+            content = as_view(a, copy)
+            address = content.ctypes.data
+        grad = a._grad_memory() if i in entry.active else None
+        final = 0
+        if i in entry.finals:
+            found = self._content(entry.finals[i], a)
+            if not found.flags.c_contiguous:
+                raise TapeError("an array of atomic minima or maxima must be contiguous",
+                                advice="write to an array of its own, and copy that")  # fmt: skip
+            final = found.ctypes.data
+            self.program.keep(found)
+        dense = content.flags.c_contiguous and (grad is None or grad.flags.c_contiguous)
+        return address, content, dense, grad, final
+
+    def _content(self, need: Need, a: Array) -> Data:
+        """The memory that holds what an argument held at a version, seen as the argument sees it."""
+        copy = self.tape._copies.get(need)
+        return a._data if copy is None else as_view(a, copy)
+
+    def _reverse_in_python(self, entry: Entry) -> None:
+        assert entry.plan is not None and entry.seeds is not None
+        roles: dict[tuple[int, str], Data] = {}
+        for i in entry.plan.arrays:
+            a = entry.args[i]
+            if i in entry.needs:
+                roles[i, "value"] = self._content(entry.needs[i], a)
+            if i in entry.finals:
+                roles[i, "final"] = self._content(entry.finals[i], a)
+            if i in entry.active and a.grad is not None:
+                roles[i, "grad"] = a.grad._data
+        launches.run_python(entry.plan, "adjoint", entry.seeds, entry.args, entry.dim, roles, entry.record)
+
+
+def _accumulate(program: Any, into: Data, what: Data) -> None:
+    """Add the step `into += what` to a program."""
+    program.keep((into, what))
+    if into.dtype.names is not None:
+        program.add_call(lambda: _add_structs(into, what))
+    elif into.flags.c_contiguous and what.flags.c_contiguous and into.dtype == what.dtype:
+        program.add_accumulate(into.ctypes.data, what.ctypes.data, into.size, into.itemsize)
+    else:
+        program.add_call(lambda: np.add(into, what, out=into, casting="same_kind"))
+
+
+def _add_structs(into: Data, what: Data) -> None:
+    for name in into.dtype.names or ():
+        if into[name].dtype.names is not None:
+            _add_structs(into[name], what[name])
+        elif into[name].dtype.kind == "f":
+            into[name] += what[name]
