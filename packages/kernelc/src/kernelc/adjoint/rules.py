@@ -52,6 +52,9 @@ class Rules:
                 result.append(self.expand(b, row.pull[i], names, g.type, memo))
             else:
                 result.append(scale(b, g, self.expand(b, partial, names, g.type, memo)))
+        if stmt.op in ("mul", "fma") and args[0] is args[1] and active[0]:
+            # A square: twice the same product.
+            result[:2] = [b.op("mul", b.op("add", g, g), args[0]), None]
         return self.guard(b, row, stmt, names, g, result, memo)
 
     def names(self, row: ScalarRow, args: list[ir.Value], out: ir.Value, active: list[bool]) -> dict[str, ir.Value]:

@@ -196,13 +196,16 @@ class _Emitter:
     # -- statements
     def block(self, block: ir.Block) -> None:
         for stmt in block.body:
-            self.place(stmt.span)
-            start = len(self.lines)
-            getattr(self, f"emit_{type(stmt).__name__}")(stmt)
-            if not stmt.blocks():
-                # On one line: the compiler counts from #line on, and its messages must be about the Python line.
-                made = self.lines[start:]
-                self.lines[start:] = ["    " * self.depth + " ".join(text.strip() for text in made)] if made else []
+            self.statement(stmt)
+
+    def statement(self, stmt: ir.Stmt) -> None:
+        self.place(stmt.span)
+        start = len(self.lines)
+        getattr(self, f"emit_{type(stmt).__name__}")(stmt)
+        if not stmt.blocks():
+            # On one line: the compiler counts from #line on, and its messages must be about the Python line.
+            made = self.lines[start:]
+            self.lines[start:] = ["    " * self.depth + " ".join(text.strip() for text in made)] if made else []
 
     def emit_Op(self, s: ir.Op) -> None:
         args = [self.name(a) for a in s.args]

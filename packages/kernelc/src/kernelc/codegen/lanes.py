@@ -55,6 +55,7 @@ class _LaneEmitter(_Emitter):
         self.mask, self.full = "active", "full"
         self.divergent = False
         self.masks = 0
+        self.sums: list[tuple[ir.ArrayRef, str, ir.Value]] = []
         self.rows = self.row_widths()
         self.windows = find_windows(kernel, self.varying, self.is_own_access, self.is_whole)
 
@@ -344,7 +345,7 @@ class _LaneEmitter(_Emitter):
             self.put("}")
 
     def emit_Atomic(self, s: ir.Atomic) -> None:
-        if self.is_uniform_access(s) and not any(v.type is BOOL for v in s.values):
+        if self.is_sum(s):
             self.reduce(s)
         elif self.is_first(s):
             special = f"special{s.array.position}"
@@ -352,24 +353,47 @@ class _LaneEmitter(_Emitter):
         else:
             self.scatter(s, lambda place, value: f"{place} += {value};")
 
+    # -- sums of all lanes
+    def block(self, block: ir.Block) -> None:
+        outer, self.sums = self.sums, []
+        for stmt in block.body:
+            if self.sums and not self.may_wait(stmt):
+                self.put_sums()
+            self.statement(stmt)
+        self.put_sums()
+        self.sums = outer
+
+    def may_wait(self, stmt: ir.Stmt) -> bool:
+        """Whether sums that come before a statement may be added to memory after it."""
+        if isinstance(stmt, ir.Atomic):
+            return self.is_sum(stmt)
+        if isinstance(stmt, ir.Load):
+            return stmt.array.role == "value" and all(array is not stmt.array for array, _, _ in self.sums)
+        return isinstance(stmt, (ir.Op, ir.Query))
+
+    def is_sum(self, s: ir.Atomic) -> bool:
+        return self.is_uniform_access(s) and not any(v.type is BOOL for v in s.values)
+
     def reduce(self, s: ir.Atomic) -> None:
-        """All lanes add to one element: they are summed first."""
+        """All lanes add to one element: they are summed first. Four numbers are summed as fast as one, so they wait."""
         pointer = self.element(s)
-        texts = [f"kc_select({self.mask}, {self.vector(v)}, {_VECTORS[v.type.name]}{{}})" for v in s.values]
-        places = [self.leaf(s, pointer, comp) for comp in s.comps]
-        if self.width < 4 or len({v.type for v in s.values}) > 1:
-            for place, text in zip(places, texts, strict=True):
-                self.put(f"{place} += kc_sum({text});")
-            return
-        kind = _VECTORS[s.values[0].type.name]
-        for first in range(0, len(texts), 4):
-            part = texts[first : first + 4]
+        self.sums += [(s.array, self.leaf(s, pointer, c), v) for c, v in zip(s.comps, s.values, strict=True)]
+
+    def put_sums(self) -> None:
+        waiting, self.sums = self.sums, []
+        while waiting:
+            kind = waiting[0][2].type
+            part = waiting[: 4 if self.width >= 4 else 1]
+            part = part[: next((k for k, w in enumerate(part) if w[2].type is not kind), len(part))]
+            waiting = waiting[len(part) :]
+            mask, values = f"{self.full}, {self.mask}", [self.vector(v) for _, _, v in part]
             if len(part) == 1:
-                self.put(f"{places[first]} += kc_sum({part[0]});")
+                self.put(f"{part[0][1]} += kc_sum({mask}, {values[0]});")
                 continue
-            sums = self.temporary(kind, f"kc_sum4({', '.join([*part, *[f'{kind}{{}}'] * (4 - len(part))])})")
-            for k in range(len(part)):
-                self.put(f"{places[first + k]} += {sums}[{k * self.width // 4}];")
+            vector = _VECTORS[kind.name]
+            sums = self.temporary(vector, f"kc_sum4({mask}, {', '.join([*values, *[f'{vector}{{}}'] * (4 - len(part))])})")
+            for k, (_, place, _) in enumerate(part):
+                self.put(f"{place} += {sums}[{k}];")
 
     def scatter(self, s: ir.Store | ir.Atomic, write: Callable[[str, str], str]) -> None:
         """Write the active lanes in thread order; a group that owns its elements writes them together."""

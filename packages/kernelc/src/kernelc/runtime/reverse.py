@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import struct
 from bisect import bisect
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from enum import Enum
 from typing import TYPE_CHECKING, Any
 
@@ -39,25 +39,30 @@ class Content(Enum):
 
 
 class Sweep:
-    """Builds the program for one set of seeds. `add`: to what the leaves have; else they begin from zero."""
+    """Builds the program for one set of seeds.
 
-    def __init__(self, tape: Tape, seeds: Seeds, *, add: bool):
-        self.tape, self.add = tape, add
+    add: to what the leaves have; else they begin from zero
+    fresh: the gradients that are known to be zero
+    """
+
+    def __init__(self, tape: Tape, seeds: Seeds, *, add: bool, fresh: Container[Storage] = ()):
+        self.tape, self.add, self.fresh = tape, add, fresh
         self.program = _native.Program()
         self.codes: dict[int, Any] = {}
         self.places: list[tuple[int, int] | Data] = []
-        self.contents = {storage: self._at_first(storage, root) for storage, root in tape._active.items()}
+        self.roots = tape._active | {a._storage: a.root for a, _ in seeds}
+        self.contents = {storage: self._at_first(storage) for storage in self.roots}
         self.weights: dict[Storage, int] = {}
         self._build(seeds)
-        spans = [(g.ctypes.data, g.ctypes.data + g.nbytes) for g in self._grads()]
-        self._begins, self._ends = zip(*sorted(spans), strict=True) if spans else ((), ())
+        spans = sorted((g.ctypes.data, g.ctypes.data + g.nbytes) for g in self._grads())
+        self._begins, self._ends = [begin for begin, _ in spans], [end for _, end in spans]
 
     def give(self, seeds: Seeds) -> list[Any]:
         """Tell the program where the weights are; what is returned must live until it has run."""
         kept = []
         for place, (_, content) in zip(self.places, seeds, strict=True):
             if isinstance(place, np.ndarray):
-                place[...] = content
+                place[...] = content.reshape(place.shape)
                 continue
             content = np.ascontiguousarray(content)
             if self._meets_gradient(content) or not content.flags.writeable:
@@ -67,7 +72,7 @@ class Sweep:
         return kept
 
     def _grads(self) -> list[Data]:
-        return [root.grad._data for root in self.tape._active.values() if root.grad is not None]
+        return [root.grad._data for root in self.roots.values() if root.grad is not None]
 
     def _meets_gradient(self, content: Data) -> bool:
         begin, end = content.ctypes.data, content.ctypes.data + content.nbytes
@@ -80,24 +85,26 @@ class Sweep:
         self.places = [self._seed(n, a, seeds) for n, (a, _) in enumerate(seeds)]
         for entry in reversed(self.tape.entries):
             self._reverse(entry)
-        for storage, root in self.tape._active.items():
+        for storage, root in self.roots.items():
             content = self.contents[storage]
-            leaf = root.requires_grad and (storage in self.tape._written or not self.add)
-            if content in (Content.WEIGHTS, Content.SPENT) or (leaf and content is Content.UNTOUCHED):
+            seen = root.requires_grad or storage in self.tape._results
+            if content in (Content.WEIGHTS, Content.SPENT) or (seen and content is Content.UNTOUCHED):
                 self._settle(storage)
             self.program.keep(root.grad)
         for grad, kept in before:
             _accumulate(self.program, grad, kept)
 
-    def _at_first(self, storage: Storage, root: Array) -> Content:
-        adds = self.add and root.requires_grad and storage not in self.tape._written
-        return Content.SUM if adds else Content.UNTOUCHED
+    def _at_first(self, storage: Storage) -> Content:
+        if storage in self.fresh:
+            return Content.ZERO
+        leaf = self.roots[storage].requires_grad or storage in self.tape._inputs
+        return Content.SUM if self.add and leaf and storage not in self.tape._written else Content.UNTOUCHED
 
     def _keep_leaves(self) -> list[tuple[Data, Data]]:
         """A leaf that is overwritten: its buffer is the adjoint of the last content while going back."""
         before = []
-        for storage, root in self.tape._active.items():
-            if root.requires_grad and storage in self.tape._written:
+        for storage, root in self.roots.items():
+            if root.requires_grad and storage in self.tape._written and storage not in self.fresh:
                 assert root.grad is not None
                 grad = root.grad._data
                 kept = np.zeros_like(grad)
@@ -112,7 +119,7 @@ class Sweep:
         self.program.keep(grad)
         plain = grad.dtype.names is None and grad.flags.c_contiguous
         alone = sum(other._storage is storage for other, _ in seeds) == 1
-        if plain and alone and grad.size == a.root._data.size and self.contents[storage] is Content.UNTOUCHED:
+        if plain and alone and grad.size == a.root._data.size and self._is_nothing(storage):
             self.contents[storage] = Content.WEIGHTS
             self.weights[storage] = number
             return (-1, 0)  # known as soon as somebody reads them
@@ -137,7 +144,7 @@ class Sweep:
             self.contents[storage] = Content.ZERO
 
     def _root_grad(self, storage: Storage) -> Data:
-        grad = self.tape._active[storage].grad
+        grad = self.roots[storage].grad
         assert grad is not None
         return grad._data
 
@@ -258,9 +265,9 @@ class Sweep:
             a, storage = entry.args[i], entry.args[i]._storage
             whole = a.shape == entry.dim and a._data.size == a.root._data.size
             content = self.contents[storage]
-            if whole and i in binary.taken and content is Content.WEIGHTS:
+            if whole and a._data.flags.c_contiguous and i in binary.taken and content is Content.WEIGHTS:
                 found[i] = self.weights.pop(storage)
-                self.contents[storage] = Content.UNTOUCHED
+                self.contents[storage] = self._at_first(storage)
             elif whole and i in binary.first and self._is_nothing(storage):
                 found[i] = None
                 self.contents[storage] = Content.SUM

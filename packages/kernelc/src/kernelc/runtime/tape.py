@@ -99,6 +99,9 @@ class Tape:
         self._versions: dict[Storage, int] = {}
         self._written: dict[Storage, None] = {}
         self._active: dict[Storage, Array] = {}
+        self._inputs: set[Storage] = set()
+        """No leaves, but sweeps add to their gradients all the same; and gradients that are read after a sweep."""
+        self._results: set[Storage] = set()
         self._ledger = Ledger()
         self._scratch = strips.Scratch()
         self._keepers: list[Callable[[], int]] = []

@@ -11,13 +11,13 @@ from weakref import ref
 import numpy as np
 import torch
 
-from .._native import Program
 from ..errors import Overwritten
 from ..runtime import Array, Tape
 from ..runtime.arrays import Storage
 from ..runtime.kernels import Plan
 from ..runtime.launches import apply_settings, run
 from ..runtime.memory import Data, numpy_of
+from ..runtime.reverse import Sweep
 
 alive: set[int] = set()
 """The tapes that may still go back."""
@@ -80,27 +80,15 @@ class CallTape(Tape):
     def sweep(self, seeds: Sequence[tuple[Array, Data]]) -> None:
         """Go back once: into new gradients of the call's own arrays, adding to those of leaves from outside."""
         self._check_versions()
-        before: list[tuple[Data, Data]] = []
-        for storage, root in self._active.items():
-            if storage.number >= self.born:
-                storage.grad = None  # the last sweep's belongs to the caller
-            elif storage in self._written or not root.requires_grad:
-                assert root.grad is not None
-                if root.requires_grad:
-                    before.append((root.grad._data, root.grad._data.copy()))
-                root.grad._data[...] = 0
-        for a, weights in seeds:
-            grad = a._grad_memory()
-            assert grad is not None
-            grad += weights.reshape(grad.shape)
-        program = Program()
-        codes: dict[int, Any] = {}
-        for entry in reversed(self.entries):
-            self._add_reverse(program, codes, entry)
+        own = {storage for storage in self._active if storage.number >= self.born}
+        for storage in own:
+            storage.grad = None  # the last sweep's belongs to the caller
+        sweep = Sweep(self, seeds, add=True, fresh=own)
+        weights = sweep.give(seeds)
         apply_settings()
-        self._report(program.run(), codes, {step: code.kernel for step, code in codes.items()})
-        for grad, kept in before:
-            grad += kept
+        failure = sweep.program.run()
+        del weights  # their memory was read until here
+        self._report(failure, sweep.codes, {step: code.kernel for step, code in sweep.codes.items()})
 
 
 def keep_for_readers(targets: Sequence[Array]) -> None:

@@ -117,21 +117,27 @@ KC_LANE int64_t kc_highest(vb m, vl x) {
         for (int l = 0; l < W; ++l) r[l] = *(const T*)(p + at[l]); \
         return r; \
     } \
-    /* The sums of four vectors, in the first lane of each quarter. */ \
-    KC_LANE V kc_sum4(V a, V b, V c, V d) { \
-        const I l = KC_IOTA; \
-        const I low = l < W / 2 ? l : W / 2 + l, high = low + W / 2; \
-        const I left = l / (W / 4) * (W / 2) + l % (W / 4), right = left + W / 4; \
-        const V ab = __builtin_shuffle(a, b, low) + __builtin_shuffle(a, b, high); \
-        const V cd = __builtin_shuffle(c, d, low) + __builtin_shuffle(c, d, high); \
-        V x = __builtin_shuffle(ab, cd, left) + __builtin_shuffle(ab, cd, right); \
-        for (int step = W / 8; step > 0; step /= 2) { \
+    /* Sums of neighbours: of each four lanes two of a, then two of b. */ \
+    KC_LANE V kc_pairs(V a, V b) { \
+        const I l = KC_IOTA, even = l / 4 * 4 + l % 2 * 2 + l / 2 % 2 * W; \
+        return __builtin_shuffle(a, b, even) + __builtin_shuffle(a, b, even + 1); \
+    } \
+    /* The sums of the active lanes of four vectors, in the first four lanes. */ \
+    KC_LANE V kc_sum4(bool full, vb active, V a, V b, V c, V d) { \
+        if (KC_UNLIKELY(!full)) { \
+            const V zero = {}; \
+            a = kc_select(active, a, zero), b = kc_select(active, b, zero); \
+            c = kc_select(active, c, zero), d = kc_select(active, d, zero); \
+        } \
+        V x = kc_pairs(kc_pairs(a, b), kc_pairs(c, d)); \
+        for (int step = W / 2; step > 2; step /= 2) { \
             x += __builtin_shuffle(x, (I)KC_IOTA ^ step); \
         } \
         return x; \
     } \
-    /* The sum of all lanes, in pairs: the same bits on every run. */ \
-    KC_LANE T kc_sum(V x) { \
+    /* The sum of the active lanes, in pairs: the same bits on every run. */ \
+    KC_LANE T kc_sum(bool full, vb active, V x) { \
+        if (KC_UNLIKELY(!full)) x = kc_select(active, x, V{}); \
         for (int step = W / 2; step > 0; step /= 2) { \
             x += __builtin_shuffle(x, (I)KC_IOTA ^ step); \
         } \
