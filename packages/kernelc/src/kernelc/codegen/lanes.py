@@ -391,7 +391,8 @@ class _LaneEmitter(_Emitter):
                 self.put(f"{part[0][1]} += kc_sum({mask}, {values[0]});")
                 continue
             vector = _VECTORS[kind.name]
-            sums = self.temporary(vector, f"kc_sum4({mask}, {', '.join([*values, *[f'{vector}{{}}'] * (4 - len(part))])})")
+            values += [f"{vector}{{}}"] * (4 - len(part))
+            sums = self.temporary(vector, f"kc_sum4({mask}, {', '.join(values)})")
             for k, (_, place, _) in enumerate(part):
                 self.put(f"{place} += {sums}[{k}];")
 

@@ -84,7 +84,8 @@ def first_arrays(kernel: ir.Kernel) -> frozenset[int]:
 
 def taken_arrays(kernel: ir.Kernel) -> frozenset[int]:
     """Gradients that a kernel does nothing to but to read every element and set it to zero."""
-    return frozenset(p for p, used in _whole_gradients(kernel).items() if {type(s) for s in used} == {ir.Load, ir.Store})
+    both = {ir.Load, ir.Store}
+    return frozenset(p for p, used in _whole_gradients(kernel).items() if {type(s) for s in used} == both)
 
 
 def _whole_gradients(kernel: ir.Kernel) -> dict[int, list[ir.Load | ir.Store | ir.Atomic]]:
