@@ -14,6 +14,7 @@ from nablasim.physics.mass import MassProperties, solid_mass_properties, vertex_
 from nablasim.physics.materials import NeoHookean
 from nablasim.physics.mesh import TetMesh, TriMesh
 from nablasim.physics.model import Model
+from nablasim.physics.pendula import DoublePendulum, Pendulum
 from nablasim.physics.rotation import quat
 from nablasim.physics.shapes import Box, Capsule, Cone, Cylinder, Shape, Sphere
 from nablasim.physics.simulator import energy, forces, rollout, stable_dt
@@ -27,6 +28,7 @@ __all__ = [
     "Cone",
     "Cylinder",
     "Diverged",
+    "DoublePendulum",
     "InputError",
     "MassProperties",
     "MeshError",
@@ -34,6 +36,7 @@ __all__ = [
     "Model",
     "NeoHookean",
     "Parameter",
+    "Pendulum",
     "RobotError",
     "Scene",
     "Shape",
