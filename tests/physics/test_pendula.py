@@ -205,6 +205,11 @@ def test_single_precision_is_there():
     assert np.allclose(frames.angle, ph.Pendulum(**SIMPLE).rollout(dt=0.01, steps=100).angle, atol=1e-4)
 
 
+def test_one_function_runs_all_models():
+    a, b = ph.rollout(ph.Pendulum(**SIMPLE), dt=0.01, steps=10), ph.Pendulum(**SIMPLE).rollout(dt=0.01, steps=10)
+    assert np.array_equal(a.angle, b.angle) and np.array_equal(a["angle"], b.angle)
+
+
 def test_parameters_have_names_units_and_bounds():
     model = ph.DoublePendulum(**DOUBLE)
     assert [p.name for p in model.parameters()] == list(DOUBLE) == list(model)

@@ -15,9 +15,10 @@ from nablasim.physics.materials import NeoHookean
 from nablasim.physics.mesh import TetMesh, TriMesh
 from nablasim.physics.model import Model
 from nablasim.physics.pendula import DoublePendulum, Pendulum
+from nablasim.physics.rollouts import rollout
 from nablasim.physics.rotation import quat
 from nablasim.physics.shapes import Box, Capsule, Cone, Cylinder, Shape, Sphere
-from nablasim.physics.simulator import energy, forces, rollout, stable_dt
+from nablasim.physics.simulator import energy, forces, stable_dt
 from nablasim.physics.stability import Diverged, StepTooLarge
 from nablasim.physics.state import State
 from nablasim.physics.trajectory import Trajectory

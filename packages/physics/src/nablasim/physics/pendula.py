@@ -17,7 +17,8 @@ from numpy.typing import ArrayLike, NDArray
 
 import kernelc as kc
 from nablasim.physics.kernels.pendula import double_rollout, simple_rollout
-from nablasim.physics.standalone import Frames, Quantity, Standalone, check_counts, plain
+from nablasim.physics.model import plain
+from nablasim.physics.standalone import Frames, Quantity, Standalone, check_counts
 
 # The smallest length and mass: below, the equations of motion divide by zero.
 LEAST = 1e-9

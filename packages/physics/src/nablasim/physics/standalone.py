@@ -16,6 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 import kernelc as kc
+from nablasim.physics.checks import nearest
+from nablasim.physics.model import is_kernelc, is_torch, plain
 
 M = TypeVar("M", bound="Standalone")
 
@@ -54,7 +56,7 @@ class Frames:
 
     def __getitem__(self, name: str) -> Any:
         if name not in self._values:
-            raise KeyError(f"there is no {name!r}: the frames hold {', '.join(self._values)}")
+            raise KeyError(f"the frames have no {name!r}: {nearest(name, self._values)}")
         return self._values[name]
 
     def __getattr__(self, name: str) -> Any:
@@ -81,6 +83,10 @@ class Standalone:
             raise ValueError(f'real is "float32" or "float64", not {real!r}')
         self.real = real
         self.quantities = {name: self._checked(q, q.value) for name, q in quantities.items()}
+
+    def rollout(self, *, dt: float, steps: int, **options: Any) -> Frames:
+        """Run for `steps` steps of `dt` seconds."""
+        raise NotImplementedError
 
     def parameters(self) -> list[Quantity]:
         """Every quantity that can be optimised: name, shape, unit, bounds and the value that it has now."""
@@ -111,11 +117,11 @@ class Standalone:
 
     def _known(self, name: str) -> Quantity:
         if name not in self.quantities:
-            raise KeyError(f"there is no parameter {name!r}: there are {', '.join(self.quantities)}")
+            raise KeyError(f"there is no parameter {name!r}: {nearest(name, self.quantities)}")
         return self.quantities[name]
 
     def _checked(self, quantity: Quantity, value: Any) -> Quantity:
-        if not is_tensor(value) and not is_array(value):
+        if not is_torch(value) and not is_kernelc(value):
             value = np.array(value, dtype=self.real)
         shape, full = tuple(plain(value).shape), quantity.full
         if shape not in ((), (1,), full) and not fits(shape, full):
@@ -141,8 +147,8 @@ class Standalone:
         With kernelc arrays among them they stay kernelc arrays, on the tape that is open. Without either they are
         tensors if torch is there, NumPy arrays otherwise.
         """
-        tensors = {name: q.value for name, q in self.quantities.items() if is_tensor(q.value)}
-        if any(is_array(q.value) for q in self.quantities.values()):
+        tensors = {name: q.value for name, q in self.quantities.items() if is_torch(q.value)}
+        if any(is_kernelc(q.value) for q in self.quantities.values()):
             if tensors:
                 raise TypeError(f"{next(iter(tensors))} is a torch tensor, others are kernelc arrays: use one of them")
             return work(self._arrays({}))
@@ -169,7 +175,7 @@ class Standalone:
 
     def _array(self, quantity: Quantity) -> Any:
         inner, value = self._inner(quantity), quantity.value
-        if not is_array(value):
+        if not is_kernelc(value):
             wide = np.broadcast_to(value, quantity.full).reshape(inner)
             return kc.array(np.array(wide, dtype=self.real, order="C"))
         numbers = value.numpy()
@@ -193,22 +199,6 @@ def check_counts(dt: float, steps: int, every: int, substeps: int) -> None:
             f"steps = {steps} is not a multiple of every = {every}: the last {steps % every} steps would not be seen. "
             f"Use steps={steps - steps % every}, or an `every` that divides it"
         )
-
-
-def is_tensor(value: Any) -> bool:
-    return type(value).__module__.partition(".")[0] == "torch" or hasattr(value, "detach")
-
-
-def is_array(value: Any) -> bool:
-    """Whether this is an array of kernelc."""
-    return not isinstance(value, np.ndarray) and hasattr(value, "requires_grad") and not is_tensor(value)
-
-
-def plain(value: Any) -> NDArray:
-    """The content as a NumPy array, without its history."""
-    if is_tensor(value):
-        return np.asarray(value.detach().cpu().numpy())
-    return np.asarray(value.numpy() if is_array(value) else value)
 
 
 def fits(shape: tuple[int, ...], full: tuple[int, ...]) -> bool:
