@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import kernelc as kc
-from nablasim.physics.kernels import particles, planes, springs, tets
+from nablasim.physics.kernels import loads, particles, planes, springs, tets
 
 N, M = 6, 7
 
@@ -76,6 +76,13 @@ def test_set_up_of_tets(make):
     kc.testing.gradcheck(tets.copy_moduli, M, [make.positive(M), make.positive(M)], moduli)
     given = [make.positive(M), make.positive(M), make.positive(M), make.positive(M, 0.1, 0.4)]
     kc.testing.gradcheck(tets.convert_moduli, M, given, moduli)
+
+
+def test_loads(make):
+    rows, impulse = kc.array(np.arange(M, dtype=np.int32) % N), kc.array(np.arange(M, dtype=np.int32) % 2)
+    times = [kc.array(np.linspace(0, 0.2, M)), kc.array(np.full(M, 0.5))]
+    given = [rows, make.points(M), make.positive(M), *times, impulse, kc.array(np.array([1], np.int32)), 1, 0.05]
+    kc.testing.gradcheck(loads.load_forces, M, given, [zeros()], wrt=[1, 2])
 
 
 @pytest.mark.parametrize("law", [0, 1])

@@ -21,6 +21,9 @@ def scene(**ground):
     made.add_springs("net", points + [0, 0.01, 0.5], pairs, ke=50.0, kd=0.1, mass=0.01, actuation=0.1,
                      vel=(0.3, 0, 0.1))  # fmt: skip
     made.add_particles("grain", [[0.5, 0.005, 0], [0.7, 0.01, 0]], mass=0.1, vel=(0.2, -0.3, 0.1))
+    made.add_force("block", (0.5, 0.2, 0.1), where=lambda x: x[:, 0] > 0.05, t=(0.01, 0.06))
+    made.add_force("net", (0.0, 0.05, 0.02))
+    made.add_impulse("grain", (0.01, 0.0, 0.02), t=0.05)
     made.add_ground("floor", ke=2e2, kd=1.0, kf=1.0, mu=0.5, **ground)
     return made
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -15,6 +16,7 @@ from nablasim.physics.mesh import TetMesh
 from nablasim.physics.model import Model
 from nablasim.physics.rotation import rotation_matrix
 from nablasim.physics.systems import COLUMNS, INDICES
+from nablasim.physics.systems.loads import add_load
 from nablasim.physics.systems.particles import FREE, add_particles
 from nablasim.physics.systems.planes import add_plane
 from nablasim.physics.systems.springs import add_springs
@@ -153,27 +155,60 @@ class Scene:
         self._late[name] = add
         return self
 
+    # -- what acts on them
+    def add_force(
+        self,
+        name: str,
+        force: ArrayLike,
+        *,
+        where: Where | None = None,
+        t: tuple[float, float] = (0.0, float("inf")),
+    ) -> Scene:
+        """A force (N) on an object from time t[0] to t[1] (s), shared equally by its particles, or those of `where`.
+
+        It is the parameter "name.force" ("name.force2" ... for further ones), and can vary in time by `control`.
+        """
+        return self._add_load(name, "force", force, where, impulse=False, start=t[0], stop=t[1])
+
+    def add_impulse(self, name: str, impulse: ArrayLike, *, where: Where | None = None, t: float = 0.0) -> Scene:
+        """An impulse (N s) on an object in the step in which time t lies, shared equally by its particles.
+
+        It is the parameter "name.impulse" ("name.impulse2" ... for further ones).
+        """
+        return self._add_load(name, "impulse", impulse, where, impulse=True, start=t, stop=float("inf"))
+
+    def _add_load(self, name: str, what: str, value: ArrayLike, where: Where | None, **settings: Any) -> Scene:
+        particles, count = self._chosen(name, where, what), 1
+        while f"{name}.{what}{count if count > 1 else ''}" in self._draft.parameters:
+            count += 1
+        add_load(self._draft, f"{name}.{what}{count if count > 1 else ''}", particles, value, **settings)
+        return self
+
     def fix(self, name: str, where: Where | None = None) -> Scene:
         """Hold particles of an object where they are: all of them, or those that `where` chooses.
 
         where: a function of the positions (n, 3) that gives a mask, or a mask, or the numbers of the particles.
         """
+        self._fixed.append(self._chosen(name, where, "fix"))
+        return self
+
+    def _chosen(self, name: str, where: Where | None, what: str) -> NDArray[np.int64]:
+        """The rows of particles of an object."""
         thing = self._draft.things.get(name)
         if thing is None or "particles" not in thing.rows:
             known = [t.name for t in self._draft.things.values() if "particles" in t.rows]
-            raise KeyError(f"there is no object {name!r} with particles to fix: {nearest(name, known)}")
+            raise KeyError(f"{what}: there is no object {name!r} with particles: {nearest(name, known)}")
         rows = thing.rows["particles"]
         x = self._draft.parameters[f"{name}.x"].value
         chosen = np.arange(rows.count) if where is None else np.asarray(where(x) if callable(where) else where)
         if chosen.dtype == bool:
             if chosen.shape != (rows.count,):
-                raise ValueError(f"fix {name!r}: the mask has shape {chosen.shape}; expected ({rows.count},)")
+                raise ValueError(f"{what} {name!r}: the mask has shape {chosen.shape}; expected ({rows.count},)")
             chosen = np.flatnonzero(chosen)
         if not chosen.size:
-            raise ValueError(f"fix {name!r}: `where` chooses none of its {rows.count} particles")
-        chosen = indices(f"fix {name!r}", chosen.reshape(-1, 1), 1, rows.count, "particle").ravel()
-        self._fixed.append(rows.start + chosen.astype(np.int64))
-        return self
+            raise ValueError(f"{what} {name!r}: `where` chooses none of its {rows.count} particles")
+        picked = indices(f"{what} {name!r}", chosen.reshape(-1, 1), 1, rows.count, "particle").ravel()
+        return rows.start + np.unique(picked).astype(np.int64)
 
     # -- done
     def build(self, real: str = "float32", batch: int | None = None) -> Model:
