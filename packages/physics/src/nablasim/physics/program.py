@@ -104,6 +104,8 @@ class Program:
         self._segments: dict[int, Segment] = {}
         self._loaded: dict[str, Real] = {}
         self._limits: list[Limit] | None = None
+        self.slack = 1.0
+        """How far the limit of the step was above its rough bound when it was last computed."""
 
     def _columns(self, role: str) -> list[Column]:
         return [c for c in self.layout.columns.values() if c.role == role]

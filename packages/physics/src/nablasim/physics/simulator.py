@@ -111,11 +111,14 @@ def energy(model: Model, state: State | None = None) -> dict[str, Any]:
 
 
 def stable_dt(model: Model) -> float:
-    """A step (s) that is surely stable for explicit integration near the start: k dt² + 2 c dt ≤ 4 m everywhere."""
+    """A step (s) that is surely stable for explicit integration near the start: k dt² + 2 c dt < 4 m everywhere.
+
+    Elements are bounded from above, and contact is given some room. `rollout` itself refuses only what must fail.
+    """
     program = _look(model)
     with program.lock:
         program.load(None, model.columns, 1.0)
-        return float(min(limit.dt.min(initial=np.inf) for limit in program.limits()))
+        return float(min(limit.safety * limit.dt.min(initial=np.inf) for limit in program.limits()))
 
 
 # -- what a rollout is given

@@ -1,0 +1,70 @@
+"""Which steps are stable: estimates that are sharp, refusals that help, and no explosions below the limit."""
+
+import numpy as np
+import pytest
+
+from nablasim import physics as ph
+
+
+def block(real="float64", damping=20.0, cells=(4, 2, 2)):
+    mesh = ph.TetMesh.box((0.4, 0.2, 0.2), cells=cells)
+    scene = ph.Scene(gravity=(0, 0, 0))
+    scene.add_soft("block", mesh, density=1e3, material=ph.NeoHookean(E=1e5, nu=0.3), damping=damping)
+    noise = 1e-4 * np.random.default_rng(0).normal(size=mesh.vertices.shape)
+    return scene.build(real).replace({"block.v": noise})
+
+
+def limit_of(model):
+    with pytest.raises(ph.StepTooLarge) as caught:
+        ph.rollout(model, dt=1.0, steps=1)
+    return caught.value.limit
+
+
+@pytest.mark.parametrize("real", ["float32", "float64"])
+@pytest.mark.parametrize("damping", [0.0, 20.0])
+def test_the_limit_of_a_solid_is_sharp(real, damping):
+    # Just below it a small vibration stays small for a thousand steps; just above it the solid blows up.
+    model = block(real, damping)
+    limit = limit_of(model)
+    assert ph.stable_dt(model) < limit
+    calm = ph.rollout(model, dt=0.96 * limit, steps=1000, every=1000)["block"].v
+    assert np.abs(calm.numpy()).max() < 20 * np.abs(model["block.v"]).max()
+    with pytest.raises(ph.Diverged):
+        ph.rollout(model, dt=1.08 * limit, steps=1000, every=1000, check=False)
+
+
+def test_a_refusal_says_what_would_work():
+    model = block()
+    with pytest.raises(ph.StepTooLarge, match=r"dt = 0\.02 s is too large for 'block'.*substeps=\d") as caught:
+        ph.rollout(model, dt=0.02, steps=1)
+    substeps = int(str(caught.value).partition("substeps=")[2].partition(",")[0])
+    ph.rollout(model, dt=0.02, steps=1, substeps=substeps)
+
+
+def test_the_limit_follows_the_parameters():
+    model = block(damping=0.0)
+    stiff = model.replace({"block.mu": 4 * model["block.mu"], "block.lam": 4 * model["block.lam"]})
+    assert limit_of(stiff) == pytest.approx(limit_of(model) / 2, rel=0.02)
+    heavy = model.replace({"block.density": 4e3})
+    assert limit_of(heavy) == pytest.approx(limit_of(model) * 2, rel=0.02)
+
+
+@pytest.mark.parametrize("mass", [1e-3, 1.0, 1e3])
+@pytest.mark.parametrize("damping", ["smooth", "linear"])
+def test_no_explosion_from_a_gram_to_a_ton_at_the_limit_of_contact(mass, damping):
+    # Thrown down at 10 m/s: it comes back a little higher at most, and never carries a NaN.
+    ke = 1e4
+    scene = ph.Scene().add_particles("ball", [[0.0, 1.0, 0.0]], mass=mass, vel=(3.0, -10.0, 0.0))
+    scene.add_ground("floor", ke=ke, kd=0.2 * np.sqrt(ke * mass), kf=10.0 * mass, mu=0.5, damping=damping)
+    model = scene.build("float64")
+    ball = ph.rollout(model, dt=ph.stable_dt(model), steps=4000)["ball"]
+    assert np.isfinite(ball.x.numpy()).all()
+    assert ball.x[:, 0, 1].max() < 1.1 * (1.0 + 10.0**2 / (2 * 9.81))
+    with pytest.raises(ph.StepTooLarge, match=r"'ball': .* its contact \(ke, kd, kf\)"):
+        ph.rollout(model, dt=1.01 * ph.stable_dt(model) / 0.7, steps=1)
+
+
+def test_masses_that_are_not_positive_are_refused():
+    scene = ph.Scene().add_particles("dust", [[0.0, 1, 0], [1, 1, 0]], mass=1.0)
+    with pytest.raises(ValueError, match="dust: particle 1 has the mass 0 kg"):
+        ph.rollout(scene.build().replace({"dust.mass": [1.0, 0.0]}), dt=0.01, steps=1)
