@@ -149,7 +149,7 @@ def test_mass_follows_density_and_can_be_given_instead():
     assert ph.energy(by_mass.replace({"body.v": (1.0, 0, 0)}))["particles"] == pytest.approx(total)
     with pytest.raises(ValueError, match="exclude each other: give the mass once"):
         by_density.replace({"body.mass": masses, "body.density": 1.0})
-    with pytest.raises(KeyError, match="'body.density' is not in force: 'body.mass' stand"):
+    with pytest.raises(KeyError, match=r"'body.density' is not in force: 'body.mass' stand"):
         by_mass["body.density"]
 
 
