@@ -13,7 +13,7 @@ from nablasim.physics.layout import Parameter
 from nablasim.physics.mass import MassProperties, solid_mass_properties, vertex_masses
 from nablasim.physics.materials import NeoHookean
 from nablasim.physics.mesh import TetMesh, TriMesh
-from nablasim.physics.model import Model
+from nablasim.physics.model import Model, batch
 from nablasim.physics.pendula import DoublePendulum, Pendulum
 from nablasim.physics.rollouts import rollout
 from nablasim.physics.rotation import quat
@@ -47,6 +47,7 @@ __all__ = [
     "TetMesh",
     "Trajectory",
     "TriMesh",
+    "batch",
     "energy",
     "forces",
     "io",

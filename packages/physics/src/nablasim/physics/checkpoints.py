@@ -87,11 +87,14 @@ def _two_levels(steps: int, length: int) -> Plan:
 
 
 def _fitted(length: int, frame: int, steps: int) -> int:
-    """A length near the wished one such that frames fall on the same places of every segment, if there is one."""
+    """A length near the wished one such that frames fall on the same places of every segment, if there is one.
+
+    Each pattern of frames in a segment is a reverse sweep of its own, which takes time to prepare.
+    """
     length = max(1, min(length, steps or 1))
     if length >= frame:
         return length - length % frame
-    return next(d for d in range(length, 0, -1) if frame % d == 0)
+    return next((d for d in range(length, length // 2, -1) if frame % d == 0), length)
 
 
 def backward_order(

@@ -7,7 +7,7 @@ with every table repeated: row r of copy b is row b·rows + r, and indices are s
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from functools import cached_property
 from typing import Any
 
@@ -215,6 +215,7 @@ class Layout:
     things: Mapping[str, Thing]
     copies: int | None = None
     programs: dict[Any, Any] = field(default_factory=dict)
+    batches: dict[int, Layout] = field(default_factory=dict)
 
     @property
     def worlds(self) -> int:
@@ -225,8 +226,11 @@ class Layout:
         return self.count.get(table, 0) * self.worlds
 
     def batched(self, copies: int) -> Layout:
-        """The same scene many times."""
-        return Layout(**{**vars(self), "copies": copies, "programs": {}})
+        """The same scene many times; the same layout for the same number."""
+        if copies not in self.batches:
+            names = [f.name for f in fields(self) if f.name not in ("copies", "programs", "batches")]
+            self.batches[copies] = Layout(**{name: getattr(self, name) for name in names}, copies=copies)
+        return self.batches[copies]
 
     def tiled(self, name: str) -> NDArray[np.int32]:
         """An index of every copy, each shifted to its own rows."""

@@ -6,7 +6,7 @@ To optimise a quantity, replace its value by a tensor or an array that requires 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -168,6 +168,47 @@ class Model:
         things = ", ".join(f"{t.name} ({t.kind})" for t in self.layout.things.values())
         copies = f"{self.batch} copies of " if self.batch else ""
         return f"<Model of {copies}{things}; {len(self.names())} parameters, {self.real}>"
+
+
+def batch(models: Sequence[Model]) -> Model:
+    """Many copies of a scene in one model, each with its own values: `models` are replacements of one built model.
+
+    A rollout runs all of them in the same launches; its frames have the copies in front.
+    """
+    if not models:
+        raise ValueError("batch needs at least one model")
+    first = models[0]
+    for i, other in enumerate(models):
+        if other.layout is not first.layout or other.real != first.real:
+            raise ValueError(f"model {i} was built from another scene: a batch is made of replacements of one model")
+        if other.batch is not None:
+            raise ValueError(f"model {i} is a batch itself")
+        if other._off != first._off:
+            name = min(other._off ^ first._off)
+            raise ValueError(f"model {i} differs in which quantities are in force: {name!r} in only one of the two")
+    layout = first.layout.batched(len(models))
+    values = {
+        name: _stacked(layout.parameters[name], [m._values[name] for m in models], len(models))
+        for name in first.layout.parameters
+    }
+    return Model(layout, first.real, values, first._off)
+
+
+def _stacked(parameter: Parameter, values: list[Any], copies: int) -> Any:
+    """One value for all copies if they share it, otherwise with the copies in front."""
+    one = values[0]
+    aligned = parameter.aligned(shape_of(one) or (), copies)
+    if all(v is one for v in values) and aligned is not None and aligned[0] == 1:
+        return one
+    if any(is_kernelc(v) for v in values):
+        raise TypeError(f"{parameter.name}: stack the arrays of kernelc yourself, copies first, and replace by that")
+    shapes = {shape_of(v) for v in values}
+    if any(is_torch(v) for v in values):
+        import torch
+
+        values = [v if is_torch(v) else torch.as_tensor(v) for v in values]
+        return torch.stack(values if len(shapes) == 1 else [torch.broadcast_to(v, parameter.full) for v in values])
+    return np.stack(values if len(shapes) == 1 else [np.broadcast_to(v, parameter.full) for v in values])
 
 
 def shape_of(value: Any) -> tuple[int, ...] | None:

@@ -1,0 +1,102 @@
+"""Many copies of a scene in one rollout: each does what it does alone."""
+
+import numpy as np
+import pytest
+import torch
+
+from nablasim import physics as ph
+
+COPIES, STEPS = 5, 60
+
+
+def scene():
+    made = ph.Scene()
+    mesh = ph.TetMesh.box((0.2, 0.1, 0.1), cells=(2, 1, 1))
+    made.add_soft("block", mesh, density=1e3, material=ph.NeoHookean(E=2e4, nu=0.3), damping=5.0, activation=True,
+                  pos=(0, 0.01, 0), vel=(0.5, -1, 0.2))  # fmt: skip
+    points, pairs = ph.spring_grid((0.3, 0.3), (2, 2))
+    made.add_springs("net", points + [0, 0.01, 0.5], pairs, ke=50.0, kd=0.1, mass=0.01)
+    made.add_ground("floor", ke=2e2, kd=1.0, kf=1.0, mu=0.5)
+    return made
+
+
+ONE = scene().build("float64")
+rng = np.random.default_rng(0)
+VALUES = {p.name: np.stack([p.value * (1 + 0.02 * rng.normal(size=p.shape)) for _ in range(COPIES)])
+          for p in ONE.parameters()}  # fmt: skip
+
+
+def pull(model, values, weights):
+    """Frames of the block, and the gradients of a weighting of them."""
+    leaves = {name: torch.tensor(v, requires_grad=True) for name, v in values.items()}
+    x = ph.rollout(model.replace(leaves), dt=1e-3, steps=STEPS, every=20)["block"].x
+    (x * torch.tensor(weights)).sum().backward()
+    return x.detach().numpy(), {name: v.grad.numpy() for name, v in leaves.items()}
+
+
+def test_each_copy_moves_as_it_does_alone_and_has_its_own_gradient():
+    weights = rng.normal(size=(COPIES, 4, 12, 3))
+    x, grads = pull(scene().build("float64", batch=COPIES), VALUES, weights)
+    assert x.shape == (COPIES, 4, 12, 3)
+    for b in range(COPIES):
+        alone, own = pull(ONE, {name: v[b] for name, v in VALUES.items()}, weights[b])
+        # Sums over shared vertices may be taken in another order: a few units in the last place.
+        np.testing.assert_allclose(x[b], alone, rtol=0, atol=1e-14)
+        for name in own:
+            np.testing.assert_allclose(grads[name][b], own[name], rtol=1e-9, atol=1e-9 * np.abs(own[name]).max())
+
+
+def test_a_batch_of_models_is_a_batch_of_their_values():
+    stiff = torch.tensor(3e4, dtype=torch.float64, requires_grad=True)
+    models = [ONE, ONE.replace({"block.mu": stiff}), ONE.replace({"floor.mu": 0.1, "block.v": (0.1, 0, 0)})]
+    both = ph.batch(models)
+    assert both.batch == 3
+    x = ph.rollout(both, dt=1e-3, steps=STEPS, every=STEPS)["block"].x
+    for b, model in enumerate(models):
+        alone = ph.rollout(model, dt=1e-3, steps=STEPS, every=STEPS)["block"].x
+        np.testing.assert_allclose(x[b].detach(), alone.detach(), atol=1e-14)
+    x[1].sum().backward()
+    assert stiff.grad != 0
+
+
+def test_one_value_for_all_copies_has_the_sum_of_their_gradients():
+    batch = scene().build("float64", batch=2)
+    shared = torch.tensor(0.4, dtype=torch.float64, requires_grad=True)
+    each = torch.tensor([0.4, 0.4], dtype=torch.float64, requires_grad=True)
+    for value in (shared, each):
+        ph.rollout(batch.replace({"floor.mu": value}), dt=1e-3, steps=STEPS, every=STEPS)["block"].x.sum().backward()
+    assert each.grad[0] == each.grad[1] != 0
+    assert shared.grad == pytest.approx(each.grad.sum().item(), rel=1e-12)
+
+
+def test_states_energies_and_forces_have_the_copies_in_front():
+    batch = scene().build("float64", batch=3).replace({"block.v": np.arange(9.0).reshape(3, 3)})
+    assert batch.state0["block"].v.shape == (3, 12, 3)
+    np.testing.assert_array_equal(batch.state0["block"].v[:, 0], np.arange(9.0).reshape(3, 3))
+    energy = ph.energy(batch)["total"]
+    assert energy.shape == (3,) and energy[0] < energy[1] < energy[2]
+    assert ph.forces(batch)["net"].f.shape == (3, 9, 3)
+    trajectory = ph.rollout(batch, dt=1e-3, steps=10)
+    np.testing.assert_array_equal(trajectory.state(3)["net"].x, trajectory["net"].x[:, 3])
+
+
+def test_control_may_differ_between_copies():
+    batch = scene().build("float64", batch=2)
+    control = np.zeros((STEPS, 2))
+    control[:, 1] = 0.1
+    x = ph.rollout(batch, dt=1e-3, steps=STEPS, every=STEPS, control={"block.activation": control})["block"].x
+    plain = ph.rollout(ONE, dt=1e-3, steps=STEPS, every=STEPS)["block"].x
+    np.testing.assert_allclose(x[0], plain, atol=1e-14)
+    assert (x[1] - plain).abs().max() > 1e-4
+
+
+def test_what_goes_wrong_names_the_copy():
+    batch = scene().build("float64", batch=3)
+    with pytest.raises(ph.Diverged, match=r"'net \(copy 1\)' blew up"):
+        ph.rollout(batch.replace({"net.ke": [50.0, 1e9, 50.0]}), dt=1e-3, steps=STEPS, check=False)
+    with pytest.raises(ValueError, match=r"net.ke has shape \(4,\); expected .* with 3 in front"):
+        batch.replace({"net.ke": np.ones(4)})
+    with pytest.raises(ValueError, match="model 1 was built from another scene"):
+        ph.batch([ONE, scene().build("float64")])
+    with pytest.raises(ValueError, match="differs in which quantities are in force"):
+        ph.batch([ONE, ONE.replace({"block.E": 2e4})])
