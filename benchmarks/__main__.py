@@ -11,7 +11,7 @@ from pathlib import Path
 def main() -> None:
     options = parse()
     restrict(options.threads)
-    from . import harness, table  # after the limits are set: libraries look at them when they are imported
+    from . import harness, plot, table  # after the limits are set: libraries look at them when they are imported
 
     known = harness.cases()
     wanted = options.only or list(known)
@@ -25,9 +25,11 @@ def main() -> None:
             outcomes.append(harness.run(case, size, rounds=options.rounds, only=options.peers))
     print(table.text(outcomes))
     if options.write:
+        picture = options.write.with_suffix(".svg")
         options.write.parent.mkdir(parents=True, exist_ok=True)
-        options.write.write_text(table.markdown(outcomes, f"python -m benchmarks {' '.join(sys.argv[1:])}".strip()))
-        print(f"written: {options.write}", file=sys.stderr)
+        plot.draw(outcomes, picture)
+        options.write.write_text(table.markdown(outcomes, command(), picture.name))
+        print(f"written: {options.write}, {picture}", file=sys.stderr)
 
 
 def parse() -> argparse.Namespace:
@@ -41,9 +43,15 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--rounds", type=int, default=7, help="interleaved rounds; 0 only checks that all agree")
     parser.add_argument("--threads", type=int, default=1, help="cores that everybody may use (1)")
     parser.add_argument("--tiny", action="store_true", help="the smallest size of each case")
-    parser.add_argument("--write", type=Path, nargs="?", const=Path(__file__).parent / "results" / "results.md",
-                        metavar="FILE", help="also write markdown (benchmarks/results/results.md)")  # fmt: skip
+    parser.add_argument("--write", type=Path, nargs="?", const=Path(__file__).parents[1] / "docs/kernelc/speed.md",
+                        metavar="FILE", help="also write a page and a picture (docs/kernelc/speed.md)")  # fmt: skip
     return parser.parse_args()
+
+
+def command() -> str:
+    """What was typed, without where things lie on this machine."""
+    root = f"{Path(__file__).parents[1]}/"
+    return " ".join(["python -m benchmarks", *[word.removeprefix(root) for word in sys.argv[1:]]])
 
 
 def restrict(threads: int) -> None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import platform
 from collections.abc import Sequence
 
 from .harness import Case, Outcome
 
 Row = list[str]
+_COUNTS = {1: "one thread", 2: "two threads"}
 
 
 def text(outcomes: Sequence[Outcome]) -> str:
@@ -21,12 +23,14 @@ def text(outcomes: Sequence[Outcome]) -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def markdown(outcomes: Sequence[Outcome], command: str) -> str:
+def markdown(outcomes: Sequence[Outcome], command: str, picture: str) -> str:
     """The same for a page."""
+    threads = int(os.environ["KERNELC_THREADS"])
     parts = [
-        "<!-- Written by `python -m benchmarks`; do not edit. -->\n# Benchmarks",
+        f"<!-- Written by `python -m benchmarks`; do not edit. -->\n# How fast, with {_COUNTS.get(threads, threads)}",
         f"`{command}` on {_machine()}. Best of interleaved rounds; in brackets how many times slower than kernelc. "
-        "Everybody's values and gradients agree. Read ratios: the machine is shared.",
+        "Everybody's values and gradients agree with a reference in float64. Read ratios: the machine is shared.",
+        f"![Times in units of kernelc's]({picture})",
     ]
     for case, found in _by_case(outcomes):
         parts.append(f"## {_heading(case)}")
