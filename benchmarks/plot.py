@@ -9,8 +9,10 @@ from .harness import Outcome
 
 _COLOURS = {
     "C++": "#444444", "Warp": "#76b900", "JAX": "#7a3fb5", "Taichi": "#d9822b", "Numba": "#1f9ed1", "torch": "#ee4c2c",
+    "physics": "#c0392b",
 }  # fmt: skip
 _OTHER = "#999999"
+_MARKERS = {"simd": "D", "graph": "s", "recorded": "s"}
 
 
 def draw(outcomes: Sequence[Outcome], path: Path) -> None:
@@ -25,12 +27,13 @@ def draw(outcomes: Sequence[Outcome], path: Path) -> None:
     figure, axes = pyplot.subplots(figsize=(9, 0.34 * len(rows) + 1.4))
     for y, (_, ratios) in enumerate(rows):
         for name, ratio in ratios.items():
-            axes.plot(ratio, y, marker="D" if name == "C++ simd" else "o", color=_colour(name), markersize=6, alpha=0.9)
+            axes.plot(ratio, y, marker=_marker(name), color=_colour(name), markersize=6, alpha=0.9)
     axes.axvline(1.0, color="#c0392b", linewidth=1.5, label="kernelc")
     names = dict.fromkeys(name for _, ratios in rows for name in ratios)
     for name in names:
-        axes.plot([], [], marker="D" if name == "C++ simd" else "o", linestyle="", color=_colour(name), label=name)
+        axes.plot([], [], marker=_marker(name), linestyle="", color=_colour(name), label=name)
     axes.set_xscale("log")
+    axes.xaxis.set_major_formatter("{x:g}")
     axes.set_yticks(range(len(rows)), [label for label, _ in rows])
     axes.invert_yaxis()
     axes.grid(axis="x", which="major", color="#dddddd")
@@ -53,3 +56,7 @@ def _rows(outcomes: Sequence[Outcome]) -> list[tuple[str, dict[str, float]]]:
 
 def _colour(name: str) -> str:
     return next((colour for start, colour in _COLOURS.items() if name.startswith(start)), _OTHER)
+
+
+def _marker(name: str) -> str:
+    return next((marker for word, marker in _MARKERS.items() if word in name), "o")
