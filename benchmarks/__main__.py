@@ -28,7 +28,7 @@ def main() -> None:
         picture = options.write.with_suffix(".svg")
         options.write.parent.mkdir(parents=True, exist_ok=True)
         plot.draw(outcomes, picture)
-        options.write.write_text(table.markdown(outcomes, command(), picture.name))
+        options.write.write_text(table.markdown(outcomes, command(), picture.name, options.threads))
         print(f"written: {options.write}, {picture}", file=sys.stderr)
 
 

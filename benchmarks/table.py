@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import platform
 from collections.abc import Sequence
 
@@ -23,9 +22,8 @@ def text(outcomes: Sequence[Outcome]) -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def markdown(outcomes: Sequence[Outcome], command: str, picture: str) -> str:
+def markdown(outcomes: Sequence[Outcome], command: str, picture: str, threads: int) -> str:
     """The same for a page."""
-    threads = int(os.environ["KERNELC_THREADS"])
     parts = [
         f"<!-- Written by `python -m benchmarks`; do not edit. -->\n# How fast, with {_COUNTS.get(threads, threads)}",
         f"`{command}` on {_machine()}. Best of interleaved rounds; in brackets how many times slower than kernelc. "
