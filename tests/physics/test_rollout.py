@@ -154,7 +154,7 @@ def test_a_tape_of_kernelc_holds_a_rollout_as_one_operation():
     weights = np.random.default_rng(0).normal(size=(11, 9, 3))
     ke = kc.array(np.full(1, 60.0), requires_grad=True)
     with kc.Tape() as tape:
-        x = ph.rollout(MODEL.replace({"net.ke": ke}), dt=1e-3, steps=STEPS, every=10, tape=tape)["net"].x
+        x = ph.rollout(MODEL.replace({"net.ke": ke}), dt=1e-3, steps=STEPS, every=10)["net"].x
     tape.backward(grads={x: weights})
 
     def by_torch(value):
@@ -174,6 +174,23 @@ def test_a_tape_of_kernelc_holds_a_rollout_as_one_operation():
     expected = by_torch(70.0)
     np.testing.assert_array_equal(x.numpy(), expected[0])
     np.testing.assert_array_equal(ke.grad.numpy()[0], expected[1])
+
+
+def test_control_on_a_tape_is_read_again_in_a_replay():
+    control = kc.array(np.full(STEPS, 0.05), requires_grad=True)
+    with kc.Tape() as tape:
+        x = ph.rollout(MODEL, dt=1e-3, steps=STEPS, every=STEPS, control={"net.actuation": control})["net"].x
+    control.assign(np.full(STEPS, 0.1))
+    tape.replay()
+    expected = ph.rollout(MODEL, dt=1e-3, steps=STEPS, every=STEPS)["net"].x
+    np.testing.assert_array_equal(x.numpy(), expected.numpy())
+    tape.backward(grads={x: np.random.default_rng(0).normal(size=x.numpy().shape)})
+    assert np.abs(control.grad.numpy()).min() > 0
+
+
+def test_a_kernelc_array_without_a_tape_is_refused():
+    with pytest.raises(TypeError, match="no tape is open"):
+        ph.rollout(MODEL.replace({"net.ke": kc.array(np.full(1, 60.0), requires_grad=True)}), dt=1e-3, steps=2)
 
 
 def test_control_varies_parameters_in_time():

@@ -73,3 +73,15 @@ def test_one_kernel_is_compiled_for_all():
         np.testing.assert_allclose(y.numpy(), np.full(4, n * 1.2345678), rtol=1e-6)
 
     in_threads(work)
+
+
+def test_the_current_tape_is_the_innermost_of_this_thread():
+    seen = []
+    with kc.Tape() as outer:
+        with kc.Tape() as inner:
+            other = threading.Thread(target=lambda: seen.append(kc.Tape.current()))
+            other.start()
+            other.join()
+            assert kc.Tape.current() is inner
+        assert kc.Tape.current() is outer
+    assert kc.Tape.current() is None and seen == [None]

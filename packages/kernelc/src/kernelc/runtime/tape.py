@@ -116,6 +116,12 @@ class Tape:
     def __exit__(self, *error: object) -> None:
         recording.stop(self)
 
+    @staticmethod
+    def current() -> Tape | None:
+        """The tape that records this thread's launches, the innermost one that is open; None if there is none."""
+        tape = recording.current()
+        return tape if isinstance(tape, Tape) else None
+
     def __repr__(self) -> str:
         return f"<kc.Tape of {len(self.entries)} steps, {self.memory()} bytes kept>"
 

@@ -31,7 +31,6 @@ def rollout(
     integrator: str | Integrator = "semi_implicit",
     control: Mapping[str, Any] | None = None,
     checkpoint: str | int = "auto",
-    tape: kc.Tape | None = None,
     check: bool = True,
 ) -> Trajectory:
     """Run a model for `steps` steps of `dt` seconds and look at it every `every` steps, from the start on.
@@ -41,10 +40,10 @@ def rollout(
         {"gear.activation": (steps, tetrahedra)} or (steps,) for all alike.
     checkpoint: what is kept for the gradient: "all" states, about 2 "sqrt"(steps) of them, at most so many states, or
         bytes (numbers from 1 MB on); "auto" keeps all of them if they take little memory. Never changes the gradient.
-    tape: an open `kc.Tape`: the rollout is recorded on it as one operation, and frames are kernelc arrays.
     check: refuse a step beyond the estimated limit of stability.
 
-    With torch tensors among the parameters or in the control, the frames are the result of one autograd operation.
+    With torch tensors among the parameters or in the control, the frames are the result of one autograd operation. With
+    kernelc arrays and an open `kc.Tape`, the rollout is recorded on it as one operation, and frames are kernelc arrays.
     """
     _check_counts(dt, steps, every, substeps)
     control = _checked_control(model, control or {}, steps)
@@ -68,7 +67,7 @@ def rollout(
     )
     run.check(explicit=check and program.integrator.explicit)
     times = np.arange(steps // every + 1, dtype=np.float64) * (dt * every)
-    return Trajectory(model.layout, times, _run(run, _Leaves(model, control, leaves), tape))
+    return Trajectory(model.layout, times, _run(run, _Leaves(model, control, leaves, steps)))
 
 
 def forces(model: Model, state: State | None = None) -> dict[str, Part]:
@@ -182,8 +181,11 @@ def _control_columns(model: Model, control: Mapping[str, Any], steps: int) -> di
 
 def _leaves(model: Model, control: Mapping[str, Any]) -> dict[str, Any]:
     """The values that are differentiated by: parameters by their name, control by "control of <name>"."""
-    values = {**{name: model[name] for name in model.names()}, **{f"control of {n}": v for n, v in control.items()}}
-    return {name: v for name, v in values.items() if needs_gradient(v)}
+    return {name: v for name, v in _values(model, control).items() if needs_gradient(v)}
+
+
+def _values(model: Model, control: Mapping[str, Any]) -> dict[str, Any]:
+    return {**{name: model[name] for name in model.names()}, **{f"control of {n}": v for n, v in control.items()}}
 
 
 # -- programs
@@ -192,7 +194,10 @@ def _program(model: Model, leaves: Mapping[str, Any], control: Mapping[str, Any]
     wanted = {name.removeprefix("control of ") for name in leaves}
     grads = {place.column for name in wanted for place in layout.parameters[name].places}
     varied = frozenset(place.column for name in control for place in layout.parameters[name].places)
-    present = model.present | {name for name in (*grads, *varied) if layout.columns[name].optional}
+    live = {
+        place.column for name in model.names() if is_kernelc(model[name]) for place in layout.parameters[name].places
+    }
+    present = model.present | {name for name in (*grads, *varied, *live) if layout.columns[name].optional}
     key = (model.real, frozenset(grads), present, varied, integrator)
     if key not in layout.programs:
         layout.programs[key] = Program(layout, model.real, grads=key[1], present=present, varied=varied,
@@ -213,6 +218,12 @@ class _Leaves:
     model: Model
     control: Mapping[str, Any]
     values: Mapping[str, Any]
+    steps: int
+
+    @property
+    def live(self) -> dict[str, Any]:
+        """Arrays of kernelc, whose content may be another one in a replay."""
+        return {name: v for name, v in _values(self.model, self.control).items() if is_kernelc(v)}
 
     def gradients(self, run: Run, seeds: Mapping[str, Real]) -> list[Real]:
         layout = self.model.layout
@@ -231,13 +242,14 @@ class _Leaves:
         return found
 
 
-def _run(run: Run, leaves: _Leaves, tape: kc.Tape | None) -> dict[str, Any]:
+def _run(run: Run, leaves: _Leaves) -> dict[str, Any]:
     names = [c.name for c in run.program.state_columns]
     values = list(leaves.values.values())
-    if tape is not None:
+    tape = kc.Tape.current()
+    if tape is not None and leaves.live:
         return _on_tape(run, leaves, tape)
     if any(is_kernelc(v) for v in values):
-        raise TypeError("a kernelc array requires a gradient: open a tape and pass it, ph.rollout(..., tape=tape)")
+        raise TypeError("a kernelc array requires a gradient, but no tape is open: write `with kc.Tape() as tape:`")
     if values:
         from nablasim.physics.autograd import differentiable
 
@@ -253,13 +265,13 @@ def _run(run: Run, leaves: _Leaves, tape: kc.Tape | None) -> dict[str, Any]:
 def _on_tape(run: Run, leaves: _Leaves, tape: kc.Tape) -> dict[str, Any]:
     """Record the run on a tape of kernelc, as one operation that can be replayed."""
     if any(is_torch(v) for v in leaves.values.values()):
-        raise TypeError("a torch tensor requires a gradient: without tape= the rollout is an operation of torch")
+        raise TypeError("torch tensors and kernelc arrays both ask for gradients of this rollout: use one kind")
     model, layout = leaves.model, leaves.model.layout
-    live = {name: model[name] for name in model.names() if is_kernelc(model[name])}
     out = {name: kc.array(frames, dtype=layout.columns[name].element) for name, frames in run.forward().items()}
 
     def forward() -> None:
-        run.columns = model.replace(live).columns
+        fresh = model.replace({name: v for name, v in leaves.live.items() if name in model})
+        run.columns, run.control = fresh.columns, _control_columns(fresh, leaves.control, leaves.steps)
         run.program.owner = None
         for name, frames in run.forward().items():
             out[name].numpy()[...] = frames
@@ -269,5 +281,5 @@ def _on_tape(run: Run, leaves: _Leaves, tape: kc.Tape) -> dict[str, Any]:
         for value, g in zip(leaves.values.values(), leaves.gradients(run, seeds)):
             value.grad.numpy()[...] += g
 
-    tape.record(backward, reads=list(live.values()), writes=list(out.values()), forward=forward)
+    tape.record(backward, reads=list(leaves.live.values()), writes=list(out.values()), forward=forward)
     return out

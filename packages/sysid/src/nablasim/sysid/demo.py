@@ -76,9 +76,8 @@ class Throw:
         v = kc.zeros_like(x)
         with kc.Tape() as self.tape:
             kc.launch(thrown, len(x), [x, centre, self._vel, self._spin], [v])
-            rollout = ph.rollout(
-                cloth.model.replace({"cloth.v": v}), dt=cloth.dt, steps=cloth.steps, every=cloth.every, tape=self.tape
-            )
+            model = cloth.model.replace({"cloth.v": v})
+            rollout = ph.rollout(model, dt=cloth.dt, steps=cloth.steps, every=cloth.every)
             self.frames = rollout["cloth"].x
             self._loss.zero_()
             for frame, seen in enumerate(self._seen, start=1):
