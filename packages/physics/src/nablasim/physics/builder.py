@@ -281,7 +281,7 @@ def _not_in_force(layout: Layout) -> frozenset[str]:
 
 def _copy(draft: Draft) -> Draft:
     return Draft(dict(draft.count), {k: list(v) for k, v in draft.indices.items()}, list(draft.constants),
-                 dict(draft.parameters), dict(draft.things))  # fmt: skip
+                 dict(draft.parameters), dict(draft.things), dict(draft.surfaces))  # fmt: skip
 
 
 def _moved(points: NDArray[np.float64], pos: ArrayLike, rot: ArrayLike | None) -> NDArray[np.float64]:

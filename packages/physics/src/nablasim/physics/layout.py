@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 import kernelc as kc
+from nablasim.physics.surfaces import Surface
 
 Real = NDArray[np.floating[Any]]
 
@@ -149,11 +150,17 @@ class Draft:
     constants: list[tuple[Place, Real]] = field(default_factory=list)
     parameters: dict[str, Parameter] = field(default_factory=dict)
     things: dict[str, Thing] = field(default_factory=dict)
+    surfaces: dict[str, Surface] = field(default_factory=dict)
 
     def thing(self, name: str, kind: str, *rows: Rows) -> None:
         """A named object that owns these rows, beside those that it has already."""
         before = self.things[name].rows if name in self.things else {}
         self.things[name] = Thing(name, kind, {**before, **{r.table: r for r in rows}})
+
+    def surface(self, name: str, faces: ArrayLike, points: ArrayLike | None = None) -> None:
+        """What of an object can be drawn; see `Surface`."""
+        body = None if points is None else np.array(points, np.float64)
+        self.surfaces[name] = Surface(np.array(faces, np.int32), body)
 
     def rows(self, table: str, count: int) -> Rows:
         """New rows at the end of a table."""
@@ -213,6 +220,7 @@ class Layout:
     constants: tuple[tuple[Place, Real], ...]
     parameters: Mapping[str, Parameter]
     things: Mapping[str, Thing]
+    surfaces: Mapping[str, Surface] = field(default_factory=dict)
     copies: int | None = None
     programs: dict[Any, Any] = field(default_factory=dict)
     batches: dict[int, Layout] = field(default_factory=dict)
@@ -303,4 +311,5 @@ def finish(draft: Draft, columns: Mapping[str, Column], kinds: Mapping[str, Inde
         indices[name] = np.concatenate([empty, *draft.indices.get(name, [])]).astype(np.int32)
     # What goes nowhere has no effect: it is not offered.
     parameters = {n: p for n, p in draft.parameters.items() if any(place.rows.count for place in p.places)}
-    return Layout(columns, kinds, dict(draft.count), indices, tuple(draft.constants), parameters, dict(draft.things))
+    return Layout(columns, kinds, dict(draft.count), indices, tuple(draft.constants), parameters, dict(draft.things),
+                  dict(draft.surfaces))  # fmt: skip

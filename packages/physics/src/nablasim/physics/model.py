@@ -15,6 +15,7 @@ import numpy as np
 from nablasim.physics.checks import nearest
 from nablasim.physics.layout import Layout, Parameter, Real
 from nablasim.physics.state import State
+from nablasim.physics.surfaces import Surface
 
 
 class Model:
@@ -38,6 +39,17 @@ class Model:
     def batch(self) -> int | None:
         """How many copies of the scene there are, or None for a single one."""
         return self.layout.copies
+
+    def batched(self, copies: int) -> Model:
+        """So many copies of the same scene, each with its own parameters from now on."""
+        if self.batch is not None:
+            raise ValueError(f"this is a batch of {self.batch} already")
+        return Model(self.layout.batched(copies), self.real, self._values, self._off)
+
+    @property
+    def surfaces(self) -> Mapping[str, Surface]:
+        """The triangles of every object that can be drawn, by name; `Trajectory.vertices` says where they are."""
+        return self.layout.surfaces
 
     # -- parameters
     def parameters(self) -> list[Parameter]:

@@ -42,6 +42,13 @@ class Trajectory:
         apart = values.reshape(values.shape[0], self.layout.worlds, -1, *values.shape[2:])
         return apart.swapaxes(0, 1)[:, :, rows]
 
+    def vertices(self, name: str) -> Any:
+        """The corners of an object's triangles, (frames, n, 3), with the copies in front in a batch."""
+        if name not in self.layout.surfaces:
+            raise KeyError(f"there is no object {name!r} with a surface: {nearest(name, self.layout.surfaces)}")
+        mine = self[name]
+        return self.layout.surfaces[name].vertices(mine.x, mine.rot if "rot" in mine.names else None)
+
     def state(self, frame: int = -1) -> State:
         """The state at a frame, as numbers without a gradient."""
         shape = self.layout.columns

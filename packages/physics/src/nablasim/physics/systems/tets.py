@@ -96,6 +96,7 @@ def add_tets(
     n = len(tets)
     rows, rest = draft.rows("tets", n), draft.rows("rest", len(points))
     draft.thing(name, "soft", rows, rest)
+    draft.surface(name, mesh.surface.faces)
     draft.index(CORNERS.name, tets + particles.start)
     draft.index(REST_CORNERS.name, tets + rest.start)
     draft.parameter(f"{name}.rest", REST_POINTS, rest, points, unit="m", about="vertices of the undeformed mesh")
