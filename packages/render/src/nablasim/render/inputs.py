@@ -1,0 +1,221 @@
+"""What goes into one call of a renderer: checked, in one precision, with a row for each frame or for all.
+
+The values are tensors, for a call that is an operation of autograd, or arrays of kernelc, for one on a tape.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+
+import kernelc as kc
+from nablasim.render.camera import Camera, _is_tensor
+from nablasim.render.kernels.bands import copy_points
+from nablasim.render.lights import Light, Material, _join, _three, pack
+from nablasim.render.mesh import check_faces, check_shape, check_texture
+
+KcArray = type(kc.zeros(1))
+
+
+@dataclass
+class Inputs:
+    """Named values, and what is known about them before anything is drawn."""
+
+    names: list[str]
+    values: list[Any]
+    frames: int
+    is_batch: bool
+    on_tape: bool
+    perspective: bool
+    moved_perspective: bool
+    lit: bool
+    shines: bool
+    harmonics: bool
+    objects: Any
+
+
+def gather(
+    mesh: Mapping[str, Any], camera: Camera, size: tuple[int, int], *, lights: Sequence[Light] | None,
+    material: Material, shines: bool, background: Any, moved: Any, moved_camera: Camera | None,
+) -> Inputs:  # fmt: skip
+    """Check everything, and bring it into the shapes that the kernels read."""
+    vertices = mesh["vertices"]
+    on_tape = is_array(vertices) or (isinstance(vertices, (list, tuple)) and any(map(is_array, vertices)))
+    make = _Arrays(vertices) if on_tape else _Tensors(vertices)
+    found: dict[str, Any] = {"vertices": make.points("vertices", vertices)}
+    count = found["vertices"].shape[1]
+    faces = make.whole(mesh["faces"])
+    found["faces"] = faces
+    face_count = check_faces("faces", _numpy(mesh["faces"]), count, "vertices")
+    _add_paint(found, mesh, make, count, face_count)
+    found |= {"pose": make.real(pose_of(camera)), "lens": make.real(lens_of(camera, size))}
+    found["background"] = make.real(_three("background", background)).reshape(1, 3)
+    packed = pack(lights, material, shines=shines) if lights is not None else None
+    if packed is not None:
+        found |= {n: make.real(getattr(packed, n)) for n in ("sky", "material", "lights")}
+    other = moved_camera or camera
+    if moved is not None:
+        found["moved"] = make.points("moved", moved)
+        if found["moved"].shape[1] != count:
+            raise ValueError(f"moved has {found['moved'].shape[1]} vertices, but there are {count}")
+        found |= {"moved_pose": make.real(pose_of(other)), "moved_lens": make.real(lens_of(other, size))}
+    frames = _frames({n: v.shape[0] for n, v in found.items() if n not in ("faces", "uv_faces", "texture")})
+    is_batch = make.is_batch or camera.is_batch or frames > 1
+    objects = np.zeros(max(face_count, 1), np.int32)
+    if mesh.get("objects") is not None:
+        check_shape("objects", mesh["objects"], (face_count,), why="one number per face")
+        objects[:face_count] = _numpy(mesh["objects"])
+    return Inputs(
+        list(found), list(found.values()), frames, is_batch, on_tape, camera.perspective, other.perspective,
+        packed is not None, packed is not None and packed.shines, packed is not None and packed.harmonics, objects,
+    )  # fmt: skip
+
+
+def _add_paint(found: dict[str, Any], mesh: Mapping[str, Any], make: Any, count: int, faces: int) -> None:
+    """Colours, texture and normals, with a dimension for frames in front."""
+    colors = mesh.get("colors")
+    if colors is not None and np.shape(colors) == (3,):
+        colors = colors.expand(count, 3) if _is_tensor(colors) else np.broadcast_to(np.asarray(colors), (count, 3))
+    for name, value, shape, why in (
+        ("colors", colors, (count, 3), "one colour per vertex, or (3,) for all"),
+        ("face_colors", mesh.get("face_colors"), (faces, 3), "one colour per face"),
+        ("normals", mesh.get("normals"), (count, 3), "one normal per vertex"),
+    ):
+        if value is not None:
+            given = check_shape(name, _numpy(value), shape, why=why, batch=True)
+            found[name] = make.real(value) if len(given) == 3 else make.real(value).reshape(1, *shape)
+    texture, uvs = mesh.get("texture"), mesh.get("uvs")
+    if texture is None:
+        return
+    check_texture(_numpy(texture))
+    if uvs is None:
+        raise ValueError("a texture needs uvs, which say where on the texture each vertex lies: give uvs=(k, 2)")
+    shape = check_shape("uvs", _numpy(uvs), (None, 2), batch=True)
+    found["texture"] = make.real(texture)
+    found["uvs"] = make.real(uvs) if len(shape) == 3 else make.real(uvs).reshape(1, *shape)
+    if mesh.get("uv_faces") is not None:
+        if check_faces("uv_faces", _numpy(mesh["uv_faces"]), shape[-2], "uvs") != faces:
+            raise ValueError(f"uv_faces has {len(mesh['uv_faces'])} faces, but faces has {faces}")
+        found["uv_faces"] = make.whole(mesh["uv_faces"])
+    elif shape[-2] != count:
+        raise ValueError(
+            f"there are {shape[-2]} uvs for {count} vertices: give one per vertex, or uv_faces, which say which uv each "
+            "corner of a face has"
+        )
+
+
+def _frames(rows: Mapping[str, int]) -> int:
+    """How many frames there are: every input has a row for each, or one for all."""
+    most = max(rows.values())
+    for name, n in rows.items():
+        if n not in (1, most):
+            largest = next(k for k, v in rows.items() if v == most)
+            raise ValueError(f"{name} has a batch of {n}, but {largest} one of {most}: they must agree, or be one for all")
+    return most
+
+
+def pose_of(camera: Camera) -> Any:
+    """(n, 12): the axes of each camera, then its position."""
+    rotation, eye, n = camera.rotation, camera.eye, camera.count
+    parts = [_rows(rotation, n, 9), _rows(eye, n, 3)]
+    tensor = next((p for p in parts if _is_tensor(p)), None)
+    if tensor is None:
+        return np.concatenate(parts, 1)
+    return torch.cat([p.to(tensor) if _is_tensor(p) else tensor.new_tensor(p) for p in parts], 1)
+
+
+def _rows(value: Any, n: int, width: int) -> Any:
+    flat = value.reshape(-1, width) if _is_tensor(value) else np.asarray(value, float).reshape(-1, width)
+    if flat.shape[0] == n:
+        return flat
+    return flat.expand(n, width) if _is_tensor(flat) else np.broadcast_to(flat, (n, width))
+
+
+def lens_of(camera: Camera, size: tuple[int, int]) -> Any:
+    """(1, 5)."""
+    return _join([v.reshape(1) if _is_tensor(v) else np.array([float(v)]) for v in camera.lens(size)]).reshape(1, 5)
+
+
+# -- tensors, or arrays of kernelc
+def is_array(value: Any) -> bool:
+    return isinstance(value, KcArray)
+
+
+def _numpy(value: Any) -> Any:
+    if _is_tensor(value):
+        return value.detach().cpu().numpy()
+    return value.numpy() if is_array(value) else np.asarray(value)
+
+
+class _Tensors:
+    """Values as tensors, in the precision of the vertices."""
+
+    def __init__(self, vertices: Any):
+        if isinstance(vertices, (list, tuple)) and any(_is_tensor(v) for v in vertices):
+            vertices = torch.stack([torch.as_tensor(v) for v in vertices])
+        self.vertices = vertices if _is_tensor(vertices) else torch.from_numpy(_floats(vertices))
+        if self.vertices.dtype not in (torch.float32, torch.float64):
+            raise TypeError(f"vertices are float32 or float64, not {self.vertices.dtype}: convert them, .float()")
+        self.is_batch = self.vertices.ndim == 3
+
+    def points(self, name: str, value: Any) -> Any:
+        value = self.vertices if name == "vertices" else self.real(value)
+        check_shape(name, value, (None, 3), batch=True)
+        self.is_batch = self.is_batch or value.ndim == 3
+        return value if value.ndim == 3 else value.reshape(1, *value.shape)
+
+    def real(self, value: Any) -> Any:
+        if is_array(value):
+            raise TypeError("arrays of kernelc and tensors cannot be mixed in one picture: pass vertices of the same kind")
+        if _is_tensor(value):
+            return value.to(self.vertices)
+        return torch.from_numpy(np.array(value, dtype=_numpy(self.vertices[:0]).dtype))
+
+    def whole(self, value: Any) -> Any:
+        return (value if _is_tensor(value) else torch.from_numpy(np.array(value))).to(torch.int32)
+
+
+class _Arrays:
+    """Values as arrays of kernelc, in the precision of the vertices."""
+
+    def __init__(self, vertices: Any):
+        first = next(v for v in vertices if is_array(v)) if isinstance(vertices, (list, tuple)) else vertices
+        self.dtype = first.numpy().dtype
+        self.precision = kc.float64 if self.dtype == np.float64 else kc.float32
+        self.is_batch = isinstance(vertices, (list, tuple)) or first.numpy().ndim == 3
+
+    def points(self, name: str, value: Any) -> Any:
+        if isinstance(value, (list, tuple)):
+            return self.stacked(name, value)
+        array = value if is_array(value) else self.real(value)
+        check_shape(name, array.numpy(), (None, 3), batch=True)
+        return array.reshape(1, *array.shape) if array.numpy().ndim == 2 else array
+
+    def stacked(self, name: str, states: Sequence[Any]) -> Any:
+        """Vertices of several states as one array, on the tape."""
+        shapes = {check_shape(name, v.numpy(), (None, 3)) for v in states}
+        if len(shapes) != 1:
+            raise ValueError(f"{name} of one batch have different shapes: {sorted(shapes)}")
+        made = kc.empty((len(states), shapes.pop()[0]), dtype=kc.float3, real=self.precision)
+        for b, state in enumerate(states):
+            kc.launch(copy_points, made.shape[1], [state], [made[b]])
+        return made
+
+    def real(self, value: Any) -> Any:
+        if is_array(value):
+            return value
+        if _is_tensor(value):
+            value = value.detach().numpy()
+        return kc.array(np.array(value, dtype=self.dtype))
+
+    def whole(self, value: Any) -> Any:
+        return value if is_array(value) else kc.array(_numpy(value).astype(np.int32))
+
+
+def _floats(value: Any) -> Any:
+    array = np.array(value)
+    return array if array.dtype in (np.float32, np.float64) else array.astype(np.float64 if array.size else np.float32)

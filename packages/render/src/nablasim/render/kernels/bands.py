@@ -1,0 +1,133 @@
+"""Copies for bands and frames, so that each sums its own gradients (coverage.py); and what faces get from vertices.
+
+Numbers that belong to one thing lie side by side: the last axis here is "things times numbers".
+"""
+
+import kernelc as kc
+
+
+@kc.kernel
+def copy_bands(source: kc.Array[float, 2], copies: kc.Array[float, 3]):
+    """A row for each frame becomes a row for each of its bands."""
+    b, band, k = kc.tid()
+    copies[b, band, k] = source[b, k]
+
+
+@kc.kernel
+def spread_bands(source: kc.Array[float, 2], copies: kc.Array[float, 3]):
+    """The same, from fewer rows than there are frames: they are used again and again."""
+    b, band, k = kc.tid()
+    copies[b, band, k] = source[b % source.shape[0], k]
+
+
+@kc.kernel
+def spread_rows(source: kc.Array[float, 2], copies: kc.Array[float, 2]):
+    """A row for each frame, from fewer."""
+    b, k = kc.tid()
+    copies[b, k] = source[b % source.shape[0], k]
+
+
+@kc.kernel
+def spread_points(source: kc.Array[kc.float3, 2], copies: kc.Array[kc.float3, 2]):
+    """Vertices for each frame, from fewer."""
+    b, v = kc.tid()
+    copies[b, v] = source[b % source.shape[0], v]
+
+
+@kc.kernel
+def copy_points(source: kc.Array[kc.float3], frame: kc.Array[kc.float3]):
+    v = kc.tid()
+    frame[v] = source[v]
+
+
+# -- attributes of the corners of each slot
+@kc.func
+def corner_of(mix, k, a, b, c):
+    """Corner k of what is left of a face, of whose corners it is mixed."""
+    return a * mix[k, 0] + b * mix[k, 1] + c * mix[k, 2]
+
+
+@kc.kernel
+def gather_vectors(x: kc.Array[kc.float3, 2], faces: kc.Array[int, 2], out: kc.Array[kc.vec(9), 2]):
+    """What the vertices of each face have: positions, normals, colours."""
+    i, f = kc.tid()
+    a, b, c = x[i, faces[f, 0]], x[i, faces[f, 1]], x[i, faces[f, 2]]
+    out[i, f] = kc.vec(9)(a.x, a.y, a.z, b.x, b.y, b.z, c.x, c.y, c.z)
+
+
+@kc.kernel
+def mix_vectors(
+    x: kc.Array[kc.float3, 2], faces: kc.Array[int, 2], mix: kc.Array[kc.mat33, 2], out: kc.Array[kc.vec(9), 2]
+):
+    """The same for slots that hold parts of faces."""
+    i, s = kc.tid()
+    f = s % faces.shape[0]
+    p, q, r = x[i, faces[f, 0]], x[i, faces[f, 1]], x[i, faces[f, 2]]
+    m = mix[i, s]
+    a, b, c = corner_of(m, 0, p, q, r), corner_of(m, 1, p, q, r), corner_of(m, 2, p, q, r)
+    out[i, s] = kc.vec(9)(a.x, a.y, a.z, b.x, b.y, b.z, c.x, c.y, c.z)
+
+
+@kc.kernel
+def repeat_vectors(x: kc.Array[kc.float3, 2], out: kc.Array[kc.vec(9), 2]):
+    """What each face has, at all three corners: colours, flat normals. Parts of a face have what the face has."""
+    i, s = kc.tid()
+    v = x[i, s % x.shape[1]]
+    out[i, s] = kc.vec(9)(v.x, v.y, v.z, v.x, v.y, v.z, v.x, v.y, v.z)
+
+
+@kc.kernel
+def gather_uvs(x: kc.Array[kc.float2, 2], faces: kc.Array[int, 2], out: kc.Array[kc.vec(6), 2]):
+    i, f = kc.tid()
+    a, b, c = x[i, faces[f, 0]], x[i, faces[f, 1]], x[i, faces[f, 2]]
+    out[i, f] = kc.vec(6)(a.x, a.y, b.x, b.y, c.x, c.y)
+
+
+@kc.kernel
+def mix_uvs(
+    x: kc.Array[kc.float2, 2], faces: kc.Array[int, 2], mix: kc.Array[kc.mat33, 2], out: kc.Array[kc.vec(6), 2]
+):
+    i, s = kc.tid()
+    f = s % faces.shape[0]
+    p, q, r = x[i, faces[f, 0]], x[i, faces[f, 1]], x[i, faces[f, 2]]
+    m = mix[i, s]
+    a, b, c = corner_of(m, 0, p, q, r), corner_of(m, 1, p, q, r), corner_of(m, 2, p, q, r)
+    out[i, s] = kc.vec(6)(a.x, a.y, b.x, b.y, c.x, c.y)
+
+
+# -- normals
+@kc.kernel
+def face_normals(x: kc.Array[kc.float3, 2], faces: kc.Array[int, 2], normal: kc.Array[kc.float3, 2]):
+    i, f = kc.tid()
+    a, b, c = x[i, faces[f, 0]], x[i, faces[f, 1]], x[i, faces[f, 2]]
+    normal[i, f] = kc.normalize(kc.cross(b - a, c - a))
+
+
+@kc.kernel
+def add_normals(x: kc.Array[kc.float3, 2], faces: kc.Array[int, 2], total: kc.Array[kc.float3, 2]):
+    """Add the normal of each face, as long as twice its area, to its vertices."""
+    i, f = kc.tid()
+    a, b, c = x[i, faces[f, 0]], x[i, faces[f, 1]], x[i, faces[f, 2]]
+    n = kc.cross(b - a, c - a)
+    total[i, faces[f, 0]] += n
+    total[i, faces[f, 1]] += n
+    total[i, faces[f, 2]] += n
+
+
+@kc.kernel
+def unit_vectors(x: kc.Array[kc.float3, 2], out: kc.Array[kc.float3, 2]):
+    i, v = kc.tid()
+    out[i, v] = kc.normalize(x[i, v])
+
+
+@kc.kernel
+def slopes(corner: kc.Array[kc.vec(6), 2], edges: kc.Array[kc.vec(22), 2], slope: kc.Array[kc.vec(4), 2]):
+    """How the weights of the second and the third corner grow with x and y on the screen; zero for a flat triangle."""
+    i, s = kc.tid()
+    q = corner[i, s]
+    bx, by, cx, cy = q[2] - q[0], q[3] - q[1], q[4] - q[0], q[5] - q[1]
+    if edges[i, s][21] != 0.0:
+        one = 1.0 / (bx * cy - by * cx)
+        slope[i, s] = kc.vec(4)(cy * one, -cx * one, -by * one, bx * one)
+    else:
+        slope[i, s] = kc.vec(4)(0.0, 0.0, 0.0, 0.0)

@@ -1,0 +1,137 @@
+"""How much of each pixel is covered, softly: SoftRas' silhouette and DIB-R's mask.
+
+A grid is (4 frames, tiles / 4, 64): each frame is cut into four bands of tiles, and each band has a copy of the
+triangles of its own. So the gradients of a band are summed by one thread, in a fixed order: the same bits on every run,
+however many threads there are and whatever else is in the batch.
+"""
+
+import kernelc as kc
+from nablasim.render.kernels.bins import tile_range
+
+BANDS = 4
+STEEP = 80.0
+"""Beyond this sigmoid(x) is 1 in every precision; exp(x) still fits into a float32."""
+
+
+@kc.func
+def pixel_centre(tile, p, tiles_x, rows, columns, units):
+    """Where pixel p of a tile is on the screen."""
+    i = (tile // tiles_x) * 8 + (p >> 3)
+    j = (tile % tiles_x) * 8 + (p & 7)
+    x = float(2 * j + 1 - columns) / float(columns) * units.x
+    y = float(rows - 1 - 2 * i) / float(rows) * units.y
+    return x, y
+
+
+@kc.func
+def clamp01(t: float) -> float:
+    # Written out: kc.clamp keeps NaN apart, which costs four times as many instructions in lanes.
+    low = 0.0 if t < 0.0 else t
+    return 1.0 if low > 1.0 else low
+
+
+@kc.func
+def nearest_boundary(e, x: float, y: float):
+    """The squared distance to the boundary of a triangle, whether (x, y) is inside, and the weights of the corners at
+    the nearest point of the boundary. `e` is a table of edges (triangles.tabulate)."""
+    s0 = e[0] * x + e[1] * y + e[2]
+    t0 = e[3] * x + e[4] * y + e[5]
+    c0 = clamp01(t0)
+    d0 = s0 * s0 + (t0 - c0) * (t0 - c0) * e[6]
+    s1 = e[7] * x + e[8] * y + e[9]
+    t1 = e[10] * x + e[11] * y + e[12]
+    c1 = clamp01(t1)
+    d1 = s1 * s1 + (t1 - c1) * (t1 - c1) * e[13]
+    s2 = e[14] * x + e[15] * y + e[16]
+    t2 = e[17] * x + e[18] * y + e[19]
+    c2 = clamp01(t2)
+    d2 = s2 * s2 + (t2 - c2) * (t2 - c2) * e[20]
+    inside = s0 > 0.0 and s1 > 0.0 and s2 > 0.0
+    second = d1 < d0
+    d = d1 if second else d0
+    third = d2 < d
+    u = 0.0 if second else 1.0 - c0
+    v = 1.0 - c1 if second else c0
+    w = c1 if second else 0.0
+    return (
+        d2 if third else d,
+        inside and e[21] != 0.0,
+        c2 if third else u,
+        0.0 if third else v,
+        1.0 - c2 if third else w,
+    )
+
+
+@kc.func
+def squared_distance(q, x: float, y: float, u: float, v: float, w: float) -> float:
+    """From (x, y) to the point with weights u, v, w of the corners q.
+
+    It is the nearest point of the boundary: moving it along the boundary does not change the distance to first order,
+    so the weights need no gradient, and this has all of it.
+    """
+    u, v, w = kc.stop_grad(u), kc.stop_grad(v), kc.stop_grad(w)
+    dx = x - u * q[0] - v * q[2] - w * q[4]
+    dy = y - u * q[1] - v * q[3] - w * q[5]
+    return dx * dx + dy * dy
+
+
+# Products of many factors 1 - D, and their gradients. What runs through the loop is the inverse of the product,
+# Π (1 + exp(x)) with D = sigmoid(x): one exponential, no division, and too much cover is infinity, as it should be. What
+# runs back through it is the adjoint of its *logarithm*, a sum: the same number for every factor, nothing to be taped.
+@kc.func
+def covered(inverse: float, x: float) -> float:
+    """The inverse of what is left uncovered, after one more face with D = sigmoid(x)."""
+    return inverse + inverse * kc.exp(x)
+
+
+@covered.adjoint
+def _(inverse, x, adj_out):
+    return adj_out, adj_out / (1.0 + kc.exp(-x))
+
+
+@kc.func
+def alpha_of(inverse: float) -> float:
+    """1 - Π(1 - D)."""
+    return 1.0 - 1.0 / inverse
+
+
+@alpha_of.adjoint
+def _(inverse, adj_out):
+    return adj_out / inverse
+
+
+@kc.func
+def soft_sign(d2: float, inside: bool, scale: float) -> float:
+    """±d² / sigma, not beyond what sigmoid can tell from infinity."""
+    x = d2 * (scale if inside else -scale)
+    return STEEP if x > STEEP else x
+
+
+@kc.kernel(block=64)
+def cover(
+    corner: kc.Array[kc.vec(6), 2],
+    edges: kc.Array[kc.vec(22), 2],
+    starts: kc.Array[int, 2],
+    items: kc.Array[int, 2],
+    tiles_x: int,
+    rows: int,
+    columns: int,
+    units: kc.float2,
+    scale: float,
+    limit: float,
+    inverse: kc.Array[float, 3],
+):
+    """SoftRas: the inverse of Π(1 - D) for each pixel, D = sigmoid(±d² scale), without faces whose d² ≥ limit."""
+    band, t, p = kc.tid()
+    b = band // BANDS
+    tile = (band % BANDS) * inverse.shape[1] + t
+    x, y = pixel_centre(tile, p, tiles_x, rows, columns, units)
+    total = 1.0
+    first, last, listed = tile_range(starts, items, b, tile, corner.shape[1])
+    for k in range(first, last):
+        s = items[b, k] if listed else k
+        d, inside, u, v, w = nearest_boundary(edges[b, s], x, y)
+        if inside or d < limit:
+            d2 = squared_distance(corner[band, s], x, y, u, v, w)
+            total = covered(total, soft_sign(d2, inside, scale))
+    inverse[band, t, p] = total

@@ -1,0 +1,162 @@
+"""From tiles to pictures: gather the samples of each pixel, and finish what the loops over faces have summed."""
+
+import kernelc as kc
+from nablasim.render.kernels.coverage import alpha_of
+from nablasim.render.kernels.visible import mask_of
+
+
+@kc.func
+def sample_place(i, j, k, sampling, tiles_x):
+    """Tile, and place in the tile, of sample k of pixel (i, j)."""
+    row, column = i * sampling + k // sampling, j * sampling + k % sampling
+    return (row >> 3) * tiles_x + (column >> 3), (row & 7) * 8 + (column & 7)
+
+
+@kc.kernel
+def resolve_alpha(inverse: kc.Array[float, 3], tiles_x: int, sampling: int, image: kc.Array[float, 3]):
+    """The mean of 1 - Π(1 - D) over the samples of each pixel."""
+    b, i, j = kc.tid()
+    total = 0.0
+    for k in range(sampling * sampling):
+        t, p = sample_place(i, j, k, sampling, tiles_x)
+        total += alpha_of(inverse[b, t, p])
+    image[b, i, j] = total / float(sampling * sampling)
+
+
+@kc.kernel
+def resolve_soft(
+    inverse: kc.Array[float, 3],
+    weight: kc.Array[float, 3],
+    colour: kc.Array[kc.float3, 3],
+    top: kc.Array[float, 3],
+    background: kc.Array[kc.float3],
+    tiles_x: int,
+    sampling: int,
+    eps: float,
+    per_gamma: float,
+    composite: int,
+    image: kc.Array[kc.float4, 3],
+):
+    """SoftRas: the weighted mean of the faces' colours and the background's, or of the faces' alone, over it."""
+    b, i, j = kc.tid()
+    mean = kc.float4()
+    behind = background[b]
+    for k in range(sampling * sampling):
+        t, p = sample_place(i, j, k, sampling, tiles_x)
+        alpha = alpha_of(inverse[b, t, p])
+        c, w = colour[b, t, p], weight[b, t, p]
+        if composite != 0:
+            c = c * (alpha / (w if w > 0.0 else 1.0)) + behind * (1.0 - alpha)
+        else:
+            rest = kc.exp((eps - kc.stop_grad(top[b, t, p])) * per_gamma)
+            c = (c + behind * rest) / (w + rest)
+        mean = mean + kc.float4(c.x, c.y, c.z, alpha)
+    image[b, i, j] = mean / float(sampling * sampling)
+
+
+@kc.kernel
+def resolve_painted(
+    colour: kc.Array[kc.float3, 3],
+    seen: kc.Array[int, 3],
+    background: kc.Array[kc.float3],
+    tiles_x: int,
+    sampling: int,
+    image: kc.Array[kc.float4, 3],
+):
+    """The colours of what is seen, the background elsewhere; alpha is the part of the samples that see something."""
+    b, i, j = kc.tid()
+    mean = kc.float4()
+    behind = background[b]
+    for k in range(sampling * sampling):
+        t, p = sample_place(i, j, k, sampling, tiles_x)
+        if seen[b, t, p] >= 0:
+            c = colour[b, t, p]
+            mean = mean + kc.float4(c.x, c.y, c.z, 1.0)
+        else:
+            mean = mean + kc.float4(behind.x, behind.y, behind.z, 0.0)
+    image[b, i, j] = mean / float(sampling * sampling)
+
+
+@kc.kernel
+def resolve_masked(
+    colour: kc.Array[kc.float3, 3],
+    seen: kc.Array[int, 3],
+    left: kc.Array[float, 3],
+    background: kc.Array[kc.float3],
+    tiles_x: int,
+    sampling: int,
+    image: kc.Array[kc.float4, 3],
+):
+    """The same with DIB-R's mask for alpha."""
+    b, i, j = kc.tid()
+    mean = kc.float4()
+    behind = background[b]
+    for k in range(sampling * sampling):
+        t, p = sample_place(i, j, k, sampling, tiles_x)
+        if seen[b, t, p] >= 0:
+            c = colour[b, t, p]
+            mean = mean + kc.float4(c.x, c.y, c.z, 1.0)
+        else:
+            mean = mean + kc.float4(behind.x, behind.y, behind.z, mask_of(left[b, t, p]))
+    image[b, i, j] = mean / float(sampling * sampling)
+
+
+@kc.kernel
+def resolve_depth(
+    depth: kc.Array[float, 3], seen: kc.Array[int, 3], nothing: float, tiles_x: int, sampling: int,
+    image: kc.Array[float, 3],
+):  # fmt: skip
+    """The mean depth of the samples that see something."""
+    b, i, j = kc.tid()
+    total = 0.0
+    count = 0
+    for k in range(sampling * sampling):
+        t, p = sample_place(i, j, k, sampling, tiles_x)
+        if seen[b, t, p] >= 0:
+            total += depth[b, t, p]
+            count += 1
+    image[b, i, j] = total / float(count) if count > 0 else nothing
+
+
+@kc.kernel
+def resolve_vectors(
+    vector: kc.Array[kc.float3, 3], seen: kc.Array[int, 3], tiles_x: int, sampling: int,
+    image: kc.Array[kc.float3, 3],
+):  # fmt: skip
+    """The mean vector of the samples that see something."""
+    b, i, j = kc.tid()
+    total = kc.float3()
+    count = 0
+    for k in range(sampling * sampling):
+        t, p = sample_place(i, j, k, sampling, tiles_x)
+        if seen[b, t, p] >= 0:
+            total = total + vector[b, t, p]
+            count += 1
+    image[b, i, j] = total / float(max(count, 1))
+
+
+@kc.kernel
+def resolve_flow(
+    flow: kc.Array[kc.float2, 3], seen: kc.Array[int, 3], tiles_x: int, sampling: int, image: kc.Array[kc.float2, 3]
+):
+    """The mean flow of the samples that see something, in pixels."""
+    b, i, j = kc.tid()
+    total = kc.float2()
+    count = 0
+    for k in range(sampling * sampling):
+        t, p = sample_place(i, j, k, sampling, tiles_x)
+        if seen[b, t, p] >= 0:
+            total = total + flow[b, t, p]
+            count += 1
+    image[b, i, j] = total / float(max(count, 1) * sampling)
+
+
+@kc.kernel
+def resolve_index(
+    seen: kc.Array[int, 3], faces: int, tiles_x: int, sampling: int, numbers: kc.Array[int], image: kc.Array[int, 3]
+):
+    """numbers[face] of the sample in the middle of each pixel; -1 where it sees nothing."""
+    b, i, j = kc.tid()
+    t, p = sample_place(i, j, (sampling // 2) * sampling + sampling // 2, sampling, tiles_x)
+    s = seen[b, t, p]
+    image[b, i, j] = numbers[s % faces] if s >= 0 else -1

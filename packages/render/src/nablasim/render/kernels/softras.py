@@ -1,0 +1,148 @@
+"""SoftRas' colours: every face near a pixel adds to it, nearer ones exponentially more.
+
+Two passes over the lists of a tile. The first finds the nearest depth of each pixel: everything is weighed relative to
+it, so that nothing overflows. It cancels in the end, so it needs no gradient, and the second pass has only sums: going
+back through it needs nothing but the same pass again.
+"""
+
+import functools
+
+import kernelc as kc
+from nablasim.render.kernels.bins import tile_range
+from nablasim.render.kernels.coverage import BANDS, nearest_boundary, pixel_centre, soft_sign, squared_distance
+from nablasim.render.kernels.surface import lit, mixed, mixed_uv, surface_weights
+
+NEGLIGIBLE = -60.0
+"""exp of this, relative to the nearest face, is nothing in any precision."""
+
+
+@kc.func
+def absorb(inverse: float, x: float):
+    """D = sigmoid(x), and the inverse of what is left uncovered (coverage.covered)."""
+    e = kc.exp(x)
+    return e / (1.0 + e), inverse + inverse * e
+
+
+@absorb.adjoint
+def _(inverse, x, adj_cover, adj_inverse):
+    cover = 1.0 / (1.0 + kc.exp(-x))
+    return adj_inverse, cover * (adj_inverse + (1.0 - cover) * adj_cover)
+
+
+@kc.kernel(block=64)
+def nearest_depths(
+    corner: kc.Array[kc.vec(6), 2],
+    slope: kc.Array[kc.vec(4), 2],
+    deep: kc.Array[kc.float3, 2],
+    edges: kc.Array[kc.vec(22), 2],
+    starts: kc.Array[int, 2],
+    items: kc.Array[int, 2],
+    tiles_x: int,
+    rows: int,
+    columns: int,
+    units: kc.float2,
+    limit: float,
+    perspective: int,
+    far: float,
+    per_depth: float,
+    start: float,
+    top: kc.Array[float, 3],
+):
+    """The largest z = (far - depth) / (far - near) of the faces that reach a pixel, at least `start`."""
+    band, t, p = kc.tid()
+    b = band // BANDS
+    tile = (band % BANDS) * top.shape[1] + t
+    x, y = pixel_centre(tile, p, tiles_x, rows, columns, units)
+    best = start
+    first, last, listed = tile_range(starts, items, b, tile, edges.shape[1])
+    for k in range(first, last):
+        s = items[b, k] if listed else k
+        e = edges[b, s]
+        d, inside, u, v, w = nearest_boundary(e, x, y)
+        if inside or d < limit:
+            q, m, h = corner[b, s], slope[b, s], deep[b, s]
+            pa, pb, pc, depth = surface_weights(q, m, h, x, y, perspective, e[21] == 0.0, u, v, w)
+            z = kc.stop_grad((far - depth) * per_depth)
+            best = z if z > best else best
+    top[band, t, p] = best
+
+
+@functools.cache
+def blend(textured: bool, wrapped: bool, is_lit: bool, shines: bool, harmonics: bool):
+    """The kernel of the second pass, for surfaces of one kind. Arrays that this kind does not need may be of any size."""
+
+    @kc.kernel(block=64)
+    def blend_faces(
+        corner: kc.Array[kc.vec(6), 2],
+        slope: kc.Array[kc.vec(4), 2],
+        deep: kc.Array[kc.float3, 2],
+        paint: kc.Array[kc.vec(9), 2],
+        uv: kc.Array[kc.vec(6), 2],
+        texture: kc.Array[kc.float3, 2],
+        normal: kc.Array[kc.vec(9), 2],
+        position: kc.Array[kc.vec(9), 2],
+        pose: kc.Array[kc.vec(12)],
+        sky: kc.Array[kc.vec(30)],
+        material: kc.Array[kc.float4],
+        lights: kc.Array[kc.vec(10), 2],
+        edges: kc.Array[kc.vec(22), 2],
+        starts: kc.Array[int, 2],
+        items: kc.Array[int, 2],
+        top: kc.Array[float, 3],
+        tiles_x: int,
+        rows: int,
+        columns: int,
+        units: kc.float2,
+        scale: float,
+        limit: float,
+        perspective: int,
+        far: float,
+        per_depth: float,
+        per_gamma: float,
+        inverse: kc.Array[float, 3],
+        weight: kc.Array[float, 3],
+        colour: kc.Array[kc.float3, 3],
+    ):
+        """Sums over the faces that reach a pixel: coverage, weights D exp((z - top) / gamma), and weighted colours."""
+        band, t, p = kc.tid()
+        b = band // BANDS
+        tile = (band % BANDS) * top.shape[1] + t
+        x, y = pixel_centre(tile, p, tiles_x, rows, columns, units)
+        z_top = kc.stop_grad(top[band, t, p])
+        left = 1.0
+        total = 0.0
+        red, green, blue = 0.0, 0.0, 0.0
+        first, last, listed = tile_range(starts, items, b, tile, edges.shape[1])
+        for k in range(first, last):
+            s = items[b, k] if listed else k
+            e = edges[b, s]
+            d, inside, u, v, w = nearest_boundary(e, x, y)
+            if inside or d < limit:
+                q = corner[band, s]
+                d2 = squared_distance(q, x, y, u, v, w)
+                cover, left = absorb(left, soft_sign(d2, inside, scale))
+                m, h = slope[band, s], deep[band, s]
+                pa, pb, pc, depth = surface_weights(q, m, h, x, y, perspective, e[21] == 0.0, u, v, w)
+                nearness = ((far - depth) * per_depth - z_top) * per_gamma
+                if nearness > NEGLIGIBLE:
+                    share = cover * kc.exp(nearness)
+                    if textured:
+                        at = mixed_uv(uv[band, s], pa, pb, pc)
+                        c = kc.texture_wrap(texture, at) if wrapped else kc.texture_clamp(texture, at)
+                    else:
+                        c = mixed(paint[band, s], pa, pb, pc)
+                    if is_lit:
+                        n = mixed(normal[band, s], pa, pb, pc)
+                        place = mixed(position[band, s], pa, pb, pc)
+                        r = pose[band]
+                        eye = kc.float3(r[9], r[10], r[11])
+                        c = lit(c, n, place, eye, sky[band], material[band], lights, band, shines, harmonics)
+                    total += share
+                    red += share * c.x
+                    green += share * c.y
+                    blue += share * c.z
+        inverse[band, t, p] = left
+        weight[band, t, p] = total
+        colour[band, t, p] = kc.float3(red, green, blue)
+
+    return blend_faces

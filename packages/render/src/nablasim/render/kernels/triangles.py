@@ -1,0 +1,216 @@
+"""From vertices to triangles on the screen: view transform, near-plane clipping, projection, tables for distances.
+
+A grid is (frame, vertex) or (frame, slot). A slot holds one triangle. A face has one slot, or two where faces may be
+clipped: slot f and slot faces + f. A slot without a triangle has an empty box, and is in no list.
+
+The screen is NDC times `units`: (1, 1), or half the picture's size where distances are measured in pixels.
+"""
+
+import kernelc as kc
+
+FLAT = 1e-10
+"""A triangle is flat if twice its area is below this part of its longest edge squared."""
+STUB = 1e-12
+"""An edge shorter than this counts as one of this length, so that it has a direction."""
+
+FAR = 1e9
+
+
+@kc.kernel
+def view_vertices(x: kc.Array[kc.float3, 2], pose: kc.Array[kc.vec(12)], view: kc.Array[kc.float3, 2]):
+    """x right, y up, depth: rows of the pose are the camera's right, up and backward axes, then its position."""
+    b, v = kc.tid()
+    r = pose[b]
+    d = x[b, v] - kc.float3(r[9], r[10], r[11])
+    right = kc.float3(r[0], r[1], r[2])
+    up = kc.float3(r[3], r[4], r[5])
+    back = kc.float3(r[6], r[7], r[8])
+    view[b, v] = kc.float3(kc.dot(right, d), kc.dot(up, d), -kc.dot(back, d))
+
+
+@kc.func
+def to_screen(p, lens, perspective, units):
+    """Of a point in the view; lens is kx, ky, ox, oy, skew."""
+    x = p.x / p.z if perspective != 0 else p.x
+    y = p.y / p.z if perspective != 0 else p.y
+    return kc.float2((lens[0] * x + lens[4] * y + lens[2]) * units.x, (lens[1] * y + lens[3]) * units.y)
+
+
+@kc.func
+def store_triangle(a, b, c, lens, perspective, units, frame, slot, corner, deep):
+    """Corners on the screen; and, for interpolation, inverse depths (perspective) or depths (orthographic)."""
+    sa = to_screen(a, lens, perspective, units)
+    sb = to_screen(b, lens, perspective, units)
+    sc = to_screen(c, lens, perspective, units)
+    corner[frame, slot] = kc.vec(6)(sa.x, sa.y, sb.x, sb.y, sc.x, sc.y)
+    if perspective != 0:
+        deep[frame, slot] = kc.float3(1.0 / a.z, 1.0 / b.z, 1.0 / c.z)
+    else:
+        deep[frame, slot] = kc.float3(a.z, b.z, c.z)
+
+
+@kc.kernel
+def project_faces(
+    view: kc.Array[kc.float3, 2],
+    faces: kc.Array[int, 2],
+    lens: kc.Array[kc.vec(5)],
+    perspective: int,
+    units: kc.float2,
+    corner: kc.Array[kc.vec(6), 2],
+    deep: kc.Array[kc.float3, 2],
+    there: kc.Array[int, 2],
+):
+    """Every face is one triangle: nothing is nearer than the near plane."""
+    i, f = kc.tid()
+    a, b, c = view[i, faces[f, 0]], view[i, faces[f, 1]], view[i, faces[f, 2]]
+    store_triangle(a, b, c, lens[i], perspective, units, i, f, corner, deep)
+    there[i, f] = 1
+
+
+@kc.func
+def crossing(a, b, near):
+    """How far from a to b the near plane is; a and b are on different sides."""
+    return (near - a.z) / (b.z - a.z)
+
+
+@kc.func
+def rotated(k, a, b, c):
+    """The three, beginning with number k."""
+    if k == 1:
+        return b, c, a
+    elif k == 2:
+        return c, a, b
+    else:
+        return a, b, c
+
+
+@kc.kernel
+def clip_faces(
+    view: kc.Array[kc.float3, 2],
+    faces: kc.Array[int, 2],
+    lens: kc.Array[kc.vec(5)],
+    perspective: int,
+    units: kc.float2,
+    near: float,
+    corner: kc.Array[kc.vec(6), 2],
+    deep: kc.Array[kc.float3, 2],
+    mix: kc.Array[kc.mat33, 2],
+    there: kc.Array[int, 2],
+):
+    """What is left of each face in front of the near plane: a triangle, two, or none.
+
+    With one corner in front, that one and two crossings. With two, a quadrilateral of the crossings p, q and the
+    corners b, c: the triangles p b c and p c q. Row k of `mix` says of which corners of the face corner k is made.
+    """
+    i, s = kc.tid()
+    count = faces.shape[0]
+    f = s % count
+    second = s >= count
+    a, b, c = view[i, faces[f, 0]], view[i, faces[f, 1]], view[i, faces[f, 2]]
+    front_a, front_b, front_c = a.z >= near, b.z >= near, c.z >= near
+    many = int(front_a) + int(front_b) + int(front_c)
+    first = 0
+    if many == 1:
+        first = 0 if front_a else (1 if front_b else 2)
+    if many == 2:
+        first = 2 if front_a and front_b else (1 if front_a else 0)
+    a, b, c = rotated(first, a, b, c)
+    e0, e1, e2 = rotated(first, kc.float3(1.0, 0.0, 0.0), kc.float3(0.0, 1.0, 0.0), kc.float3(0.0, 0.0, 1.0))
+    exists = many > 0 and (not second or many == 2)
+    # Far in front of the camera: slots without a triangle stay finite.
+    p, q, r = kc.float3(0.0, 0.0, near), kc.float3(0.0, 0.0, near), kc.float3(0.0, 0.0, near)
+    wp, wq, wr = e0, e1, e2
+    if exists:
+        if many == 3:
+            p, q, r = a, b, c
+        else:
+            t = crossing(a, b, near)
+            u = crossing(a, c, near)
+            ab = kc.float3(a.x + t * (b.x - a.x), a.y + t * (b.y - a.y), near)
+            ac = kc.float3(a.x + u * (c.x - a.x), a.y + u * (c.y - a.y), near)
+            w_ab = e0 * (1.0 - t) + e1 * t
+            w_ac = e0 * (1.0 - u) + e2 * u
+            if many == 1:
+                p, q, r = a, ab, ac
+                wp, wq, wr = e0, w_ab, w_ac
+            elif second:
+                p, q, r = ab, c, ac
+                wp, wq, wr = w_ab, e2, w_ac
+            else:
+                p, q, r = ab, b, c
+                wp, wq, wr = w_ab, e1, e2
+    store_triangle(p, q, r, lens[i], perspective, units, i, s, corner, deep)
+    mix[i, s] = kc.mat33(wp.x, wp.y, wp.z, wq.x, wq.y, wq.z, wr.x, wr.y, wr.z)
+    there[i, s] = 1 if exists else 0
+
+
+# -- tables: what is constant while pixels look at a triangle, without gradients
+@kc.func
+def edge_table(ax, ay, bx, by, sign):
+    """For the edge a b: n·p + c is the distance from its line, positive inside; t·p + d the place along it, 0 at a.
+
+    Gives n, c, t, d and the squared length.
+    """
+    x = bx - ax
+    y = by - ay
+    size = x * x + y * y
+    if size < STUB * STUB:
+        x = 0.0
+        y = STUB
+        size = STUB * STUB
+    inverse = 1.0 / size
+    length = kc.sqrt(size)
+    nx = -y / length * sign
+    ny = x / length * sign
+    tx = x * inverse
+    ty = y * inverse
+    return nx, ny, -(nx * ax + ny * ay), tx, ty, -(tx * ax + ty * ay), size
+
+
+@kc.func
+def grid_cell(x, size):
+    """The pixel, as a real number, whose centre has a coordinate x in [-1, 1] of a picture of this size."""
+    return (x * size + size - 1.0) * 0.5
+
+
+@kc.kernel
+def tabulate(
+    corner: kc.Array[kc.vec(6), 2],
+    there: kc.Array[int, 2],
+    units: kc.float2,
+    reach: float,
+    rows: int,
+    columns: int,
+    edges: kc.Array[kc.vec(22), 2],
+    box: kc.Array[kc.int4, 2],
+):
+    """Edges of each triangle, then twice its area (0: flat); and the tiles that its soft border reaches."""
+    b, s = kc.tid()
+    q = kc.stop_grad(corner[b, s])
+    area = (q[2] - q[0]) * (q[5] - q[1]) - (q[3] - q[1]) * (q[4] - q[0])
+    sign = -1.0 if area < 0.0 else 1.0
+    n0, n1, n2, n3, n4, n5, n6 = edge_table(q[0], q[1], q[2], q[3], sign)
+    m0, m1, m2, m3, m4, m5, m6 = edge_table(q[2], q[3], q[4], q[5], sign)
+    k0, k1, k2, k3, k4, k5, k6 = edge_table(q[4], q[5], q[0], q[1], sign)
+    proper = there[b, s] != 0 and kc.abs(area) > FLAT * max(n6, m6, k6)
+    if there[b, s] == 0:
+        # No triangle: far from everything, for those who look at every slot.
+        n0, n1, n2, m0, m1, m2, k0, k1, k2 = 0.0, 0.0, FAR, 0.0, 0.0, FAR, 0.0, 0.0, FAR
+    edges[b, s] = kc.vec(22)(
+        n0, n1, n2, n3, n4, n5, n6, m0, m1, m2, m3, m4, m5, m6, k0, k1, k2, k3, k4, k5, k6, area if proper else 0.0
+    )  # fmt: skip
+    left = (min(q[0], q[2], q[4]) - reach) / units.x
+    right = (max(q[0], q[2], q[4]) + reach) / units.x
+    low = (min(q[1], q[3], q[5]) - reach) / units.y
+    high = (max(q[1], q[3], q[5]) + reach) / units.y
+    # A pixel more on each side: rounding must not lose one.
+    first_column = kc.clamp(kc.floor(grid_cell(left, float(columns))), -1.0, float(columns))
+    last_column = kc.clamp(kc.ceil(grid_cell(right, float(columns))), -1.0, float(columns))
+    first_row = kc.clamp(kc.floor(grid_cell(-high, float(rows))), -1.0, float(rows))
+    last_row = kc.clamp(kc.ceil(grid_cell(-low, float(rows))), -1.0, float(rows))
+    i0, i1 = max(int(first_row), 0), min(int(last_row), rows - 1)
+    j0, j1 = max(int(first_column), 0), min(int(last_column), columns - 1)
+    if there[b, s] == 0 or i0 > i1 or j0 > j1:
+        box[b, s] = kc.int4(1, 0, 1, 0)
+    else:
+        box[b, s] = kc.int4(i0 // 8, i1 // 8, j0 // 8, j1 // 8)

@@ -1,0 +1,260 @@
+"""Meshes: vertices, triangles, and what is painted on them. A few shapes to begin with, and several meshes as one.
+
+Everything may be a NumPy array or a torch tensor; tensors keep their gradients. Faces are indices, counter-clockwise
+seen from the front.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nablasim.render.camera import _is_tensor, _library, _plain
+
+Values = Any
+"""A NumPy array, anything that becomes one, or a torch tensor."""
+
+
+@dataclass(frozen=True, eq=False)
+class Mesh:
+    """n vertices and m triangles. `renderer(mesh)` draws it."""
+
+    vertices: Values
+    """(n, 3)."""
+    faces: Values
+    """(m, 3) whole numbers."""
+    colors: Values | None = None
+    """(n, 3) by vertex, or (3) for all."""
+    face_colors: Values | None = None
+    """(m, 3) by face."""
+    uvs: Values | None = None
+    """(k, 2): u to the right, v up."""
+    uv_faces: Values | None = None
+    """(m, 3) whole numbers: which uv each corner of a face has; those of its vertices if not given."""
+    texture: Values | None = None
+    """(height, width, 3): row 0 on top, so that v = 0 is the bottom edge."""
+    normals: Values | None = None
+    """(n, 3) by vertex."""
+    objects: Values | None = None
+    """(m) which object a face belongs to; 0 if not given."""
+
+    def __post_init__(self) -> None:
+        check_mesh(self)
+
+    def replace(self, **values: Any) -> Mesh:
+        """The same mesh with some values exchanged."""
+        return dataclasses.replace(self, **values)
+
+    def moved(self, *, by: Any = (0.0, 0.0, 0.0), scale: Any = 1.0) -> Mesh:
+        """The mesh scaled, then moved."""
+        xp = _library(self.vertices, by, scale)
+        if xp is np:
+            return self.replace(vertices=np.asarray(self.vertices) * scale + np.asarray(by))
+        vertices = self.vertices if _is_tensor(self.vertices) else xp.as_tensor(np.asarray(self.vertices))
+        return self.replace(vertices=vertices * scale + (by if _is_tensor(by) else vertices.new_tensor(by)))
+
+    def painted(self, color: Any) -> Mesh:
+        """The mesh in one colour."""
+        return self.replace(colors=color, face_colors=None, texture=None)
+
+    @property
+    def vertex_colors(self) -> Values | None:
+        """(n, 3), also where one colour is given for all."""
+        if self.colors is None or len(np.shape(self.colors)) == 2:
+            return self.colors
+        shape = (np.shape(self.vertices)[-2], 3)
+        return self.colors.expand(shape) if _is_tensor(self.colors) else np.broadcast_to(self.colors, shape)
+
+    # -- shapes
+    @classmethod
+    def sphere(cls, level: int = 3, radius: float = 1.0) -> Mesh:
+        """An icosahedron whose faces are cut into four, `level` times: 20 · 4^level faces, 1280 at level 3."""
+        if not 0 <= level <= 8:
+            raise ValueError(f"level is between 0 and 8, not {level}: it multiplies the faces by four each time")
+        vertices, faces = _icosahedron()
+        for _ in range(level):
+            vertices, faces = _subdivided(vertices, faces)
+        return cls(radius * vertices, faces)
+
+    @classmethod
+    def box(cls, size: Sequence[float] = (1.0, 1.0, 1.0)) -> Mesh:
+        """A box around the origin: 8 vertices, 12 faces."""
+        corners = np.array([[x, y, z] for z in (-1, 1) for y in (-1, 1) for x in (-1, 1)], float)
+        sides = [[0, 2, 3, 1], [4, 5, 7, 6], [0, 1, 5, 4], [2, 6, 7, 3], [0, 4, 6, 2], [1, 3, 7, 5]]
+        faces = np.array([[a, b, c, a, c, d] for a, b, c, d in sides], np.int32).reshape(-1, 3)
+        return cls(corners * np.asarray(size, float) / 2, faces)
+
+    @classmethod
+    def plane(cls, size: float = 10.0, *, height: float = 0.0, cells: int = 1, repeat: float = 1.0) -> Mesh:
+        """A square in the plane y = height that is seen from above: a ground. uvs run from 0 to `repeat`."""
+        if cells < 1:
+            raise ValueError(f"a plane has at least one cell, not {cells}")
+        t = np.linspace(0, 1, cells + 1)
+        v, u = np.meshgrid(t, t, indexing="ij")
+        x = np.stack([(u - 0.5) * size, np.full_like(u, height), (0.5 - v) * size], -1).reshape(-1, 3)
+        a = (np.arange(cells)[:, None] * (cells + 1) + np.arange(cells)).ravel()
+        b, c, d = a + 1, a + cells + 2, a + cells + 1
+        faces = np.stack([a, b, c, a, c, d], -1).reshape(-1, 3).astype(np.int32)
+        return cls(x, faces, uvs=repeat * np.stack([u, v], -1).reshape(-1, 2))
+
+    @classmethod
+    def join(cls, meshes: Sequence[Mesh]) -> Mesh:
+        """Several meshes as one, which hide each other. Face k of `objects` says which mesh it came from."""
+        return join(meshes)
+
+
+def join(meshes: Sequence[Mesh]) -> Mesh:
+    """Several meshes as one. All have colours (by vertex or by face; white where there are none), or all have uvs of one
+    texture, which the first mesh holds."""
+    if not meshes:
+        raise ValueError("no meshes to join")
+    textures = {id(m.texture): m.texture for m in meshes if m.texture is not None}
+    if len(textures) > 1 or (textures and any(m.texture is None for m in meshes)):
+        raise ValueError(
+            "meshes with different textures cannot be joined: put their pictures into one texture, and pass it to each"
+        )
+    offsets = np.cumsum([0, *(np.shape(m.vertices)[-2] for m in meshes)])
+    faces = np.concatenate([_plain(m.faces) + n for m, n in zip(meshes, offsets)]).astype(np.int32)
+    values: dict[str, Any] = {
+        "vertices": _cat([m.vertices for m in meshes], -2),
+        "faces": faces,
+        "objects": np.repeat(np.arange(len(meshes), dtype=np.int32), [len(m.faces) for m in meshes]),
+    }
+    if textures:
+        values["texture"] = next(iter(textures.values()))
+        starts = np.cumsum([0, *(len(m.uvs) for m in meshes)])
+        indices = [_plain(m.faces if m.uv_faces is None else m.uv_faces) + n for m, n in zip(meshes, starts)]
+        values |= {"uvs": _cat([m.uvs for m in meshes], 0), "uv_faces": np.concatenate(indices).astype(np.int32)}
+    elif any(m.face_colors is not None for m in meshes):
+        values["face_colors"] = _cat([_face_colors(m) for m in meshes], 0)
+    elif any(m.colors is not None for m in meshes):
+        values["colors"] = _cat([_white(m) if m.colors is None else m.vertex_colors for m in meshes], 0)
+    if all(m.normals is not None for m in meshes):
+        values["normals"] = _cat([m.normals for m in meshes], 0)
+    return Mesh(**values)
+
+
+def _white(mesh: Mesh) -> NDArray[np.float64]:
+    return np.ones((np.shape(mesh.vertices)[-2], 3))
+
+
+def _face_colors(mesh: Mesh) -> Values:
+    if mesh.face_colors is not None:
+        return mesh.face_colors
+    if mesh.colors is None:
+        return np.ones((len(mesh.faces), 3))
+    if len(np.shape(mesh.colors)) == 2:
+        raise ValueError("colours by vertex and by face cannot be joined: give all meshes the same kind")
+    shape = (len(mesh.faces), 3)
+    return mesh.colors.expand(shape) if _is_tensor(mesh.colors) else np.broadcast_to(mesh.colors, shape)
+
+
+def _cat(parts: Sequence[Values], axis: int) -> Values:
+    xp = _library(*parts)
+    if xp is np:
+        return np.concatenate([np.asarray(p, float) for p in parts], axis)
+    like = next(p for p in parts if _is_tensor(p))
+    return xp.cat([p.to(like) if _is_tensor(p) else like.new_tensor(np.asarray(p)) for p in parts], axis)
+
+
+# -- what can be wrong
+def check_mesh(mesh: Mesh) -> None:
+    """Say what is wrong with a mesh, before anything is drawn."""
+    count = check_shape("vertices", mesh.vertices, (None, 3), batch=True)[-2]
+    faces = check_faces("faces", mesh.faces, count, "vertices")
+    if mesh.colors is not None and np.shape(mesh.colors) != (3,):
+        check_shape("colors", mesh.colors, (count, 3), why="one colour per vertex, or (3,) for all")
+    if mesh.face_colors is not None:
+        check_shape("face_colors", mesh.face_colors, (faces, 3), why="one colour per face")
+    if mesh.normals is not None:
+        check_shape("normals", mesh.normals, (count, 3), why="one normal per vertex", batch=True)
+    if mesh.texture is not None:
+        check_texture(mesh.texture)
+        if mesh.uvs is None:
+            raise ValueError("a texture needs uvs, which say where on the texture each vertex lies: give uvs=(k, 2)")
+    if mesh.uvs is not None:
+        uvs = check_shape("uvs", mesh.uvs, (None, 2))[0]
+        if mesh.uv_faces is not None:
+            if check_faces("uv_faces", mesh.uv_faces, uvs, "uvs") != faces:
+                raise ValueError(f"uv_faces has {len(mesh.uv_faces)} faces, but faces has {faces}")
+        elif uvs != count:
+            raise ValueError(
+                f"there are {uvs} uvs for {count} vertices: give one per vertex, or uv_faces, which say which uv each "
+                "corner of a face has"
+            )
+    if mesh.objects is not None:
+        check_shape("objects", mesh.objects, (faces,), why="one number per face")
+
+
+def check_shape(
+    name: str, value: Values, wanted: tuple[int | None, ...], *, why: str = "", batch: bool = False
+) -> tuple[int, ...]:
+    """The shape of a value, if it is the wanted one; None stands for any size. Values must be finite."""
+    shape = tuple(np.shape(value))
+    core = shape[1:] if batch and len(shape) == len(wanted) + 1 else shape
+    if len(core) != len(wanted) or any(w not in (None, n) for n, w in zip(core, wanted)):
+        said = "(" + ", ".join("n" if w is None else str(w) for w in wanted) + ("," if len(wanted) == 1 else "") + ")"
+        more = f", or with a batch in front, (B, {said[1:]}" if batch else ""
+        raise ValueError(f"{name} has shape {shape}, but must have {said}{more}{': ' + why if why else ''}")
+    plain = _plain(value)
+    if plain.dtype.kind == "f" and not np.isfinite(plain).all():
+        where = tuple(int(i) for i in np.argwhere(~np.isfinite(plain))[0])
+        raise ValueError(
+            f"{name}{list(where)} is {plain[where]}: every number must be finite. Look at the step that made it; "
+            "kc.config.debug = True stops at the first NaN of a kernel"
+        )
+    return shape
+
+
+def check_faces(name: str, faces: Values, count: int, of: str) -> int:
+    """The number of faces, if all their indices are there."""
+    plain = _plain(faces)
+    if plain.ndim != 2 or plain.shape[1] != 3 or plain.dtype.kind not in "iu":
+        raise ValueError(f"{name} is (m, 3) whole numbers, not {plain.dtype} of shape {plain.shape}")
+    if plain.size and (plain.min() < 0 or plain.max() >= count):
+        bad = np.argwhere((plain < 0) | (plain >= count))[0]
+        raise ValueError(
+            f"{name}[{bad[0]}, {bad[1]}] is {plain[tuple(bad)]}, but there are {count} {of}, from 0 to {count - 1}"
+        )
+    return len(plain)
+
+
+def check_texture(texture: Values) -> None:
+    shape = tuple(np.shape(texture))
+    if len(shape) != 3 or shape[2] != 3 or min(shape) < 1:
+        raise ValueError(f"a texture is (height, width, 3), at least one texel, not of shape {shape}")
+    check_shape("texture", texture, shape)
+
+
+# -- shapes
+def _icosahedron() -> tuple[NDArray[np.float64], NDArray[np.int32]]:
+    t = (1 + 5**0.5) / 2
+    vertices = np.array([
+        (-1, t, 0), (1, t, 0), (-1, -t, 0), (1, -t, 0), (0, -1, t), (0, 1, t), (0, -1, -t), (0, 1, -t), (t, 0, -1),
+        (t, 0, 1), (-t, 0, -1), (-t, 0, 1),
+    ], float)  # fmt: skip
+    faces = np.array([
+        (0, 11, 5), (0, 5, 1), (0, 1, 7), (0, 7, 10), (0, 10, 11), (1, 5, 9), (5, 11, 4), (11, 10, 2), (10, 7, 6),
+        (7, 1, 8), (3, 9, 4), (3, 4, 2), (3, 2, 6), (3, 6, 8), (3, 8, 9), (4, 9, 5), (2, 4, 11), (6, 2, 10), (8, 6, 7),
+        (9, 8, 1),
+    ], np.int32)  # fmt: skip
+    return vertices / np.linalg.norm(vertices[0]), faces
+
+
+def _subdivided(
+    vertices: NDArray[np.float64], faces: NDArray[np.int32]
+) -> tuple[NDArray[np.float64], NDArray[np.int32]]:
+    """Each face as four, with the new vertices on the unit sphere."""
+    edges = np.sort(faces[:, [0, 1, 1, 2, 2, 0]].reshape(-1, 2), axis=1)
+    unique, number = np.unique(edges, axis=0, return_inverse=True)
+    middle = vertices[unique].sum(1)
+    middle /= np.linalg.norm(middle, axis=1, keepdims=True)
+    ab, bc, ca = (number.reshape(-1, 3) + len(vertices)).astype(np.int32).T
+    a, b, c = faces.T
+    parts = [np.stack(p, 1) for p in ((a, ab, ca), (b, bc, ab), (c, ca, bc), (ab, bc, ca))]
+    return np.concatenate([vertices, middle]), np.concatenate(parts).astype(np.int32)

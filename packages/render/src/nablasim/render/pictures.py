@@ -1,0 +1,280 @@
+"""What a renderer can show, on arrays of kernelc: soft and hard pictures, depth, normals, indices, flow.
+
+Each function launches the kernels of one kind of picture on `Triangles` (raster.py) and returns an array (frames,
+height, width, …).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+import kernelc as kc
+from nablasim.render.kernels import bands, coverage, resolve, softras, visible
+from nablasim.render.raster import Array, Screen, Triangles, for_bands, for_frames, like, precision, view_of
+
+COLOUR_CUTOFF = 1e-4
+"""SoftRas: faces outside of which less than this is seen are left out of colours,"""
+SILHOUETTE_CUTOFF = 1e-6
+"""and of silhouettes."""
+DIBR_CUTOFF = 1e-10
+
+
+def soft_limit(sigma: float, cutoff: float) -> float:
+    """The squared distance at which sigmoid(-d² / sigma) is the cutoff."""
+    return float(np.log(1 / cutoff - 1) * sigma)
+
+
+def mask_limit(sigmainv: float) -> float:
+    """The squared distance at which exp(-sigmainv d²) is the cutoff."""
+    return float(-np.log(DIBR_CUTOFF) / sigmainv)
+
+
+# -- surfaces
+@dataclass
+class Surface:
+    """What is painted on the faces of a batch, and how it is lit. Arrays have a row per frame, or fewer."""
+
+    points: Array
+    """(frames, vertices, 3) in the world."""
+    pose: Array
+    """(frames, 12)."""
+    faces: Array
+    colors: Array | None = None
+    face_colors: Array | None = None
+    uvs: Array | None = None
+    uv_faces: Array | None = None
+    texture: Array | None = None
+    wrapped: bool = False
+    normals: Array | None = None
+    smooth: bool = True
+    sky: Array | None = None
+    material: Array | None = None
+    lights: Array | None = None
+    shines: bool = False
+    harmonics: bool = False
+    _dummies: dict[Any, Array] = field(default_factory=dict)
+
+    @property
+    def kind(self) -> tuple[bool, bool, bool, bool, bool]:
+        """Which kernel colours it."""
+        return self.texture is not None, self.wrapped, self.lights is not None, self.shines, self.harmonics
+
+    def arguments(self, t: Triangles) -> list[Array]:
+        """paint, uv, texture, normal, position, pose, sky, material, lights: with a row for each band."""
+        lit = self.lights is not None
+        return [
+            self.dummy((1, 1, 9)) if self.texture is not None else for_bands(self.paint(t), t.frames),
+            for_bands(self.corner_uvs(t), t.frames) if self.texture is not None else self.dummy((1, 1, 6)),
+            self.texture if self.texture is not None else self.dummy((1, 1, 3)),
+            for_bands(self.corner_normals(t), t.frames) if lit else self.dummy((1, 1, 9)),
+            for_bands(corner_vectors(self.points, t), t.frames) if lit else self.dummy((1, 1, 9)),
+            for_bands(self.pose, t.frames) if lit else self.dummy((1, 12)),
+            for_bands(self.sky, t.frames) if lit else self.dummy((1, 30)),
+            for_bands(self.material, t.frames) if lit else self.dummy((1, 4)),
+            for_bands(self.lights, t.frames) if lit else self.dummy((1, 1, 10)),
+        ]
+
+    def dummy(self, shape: tuple[int, ...]) -> Array:
+        """An argument that this kind of surface does not read."""
+        if shape not in self._dummies:
+            self._dummies[shape] = kc.zeros(shape, real=precision(self.points))
+        return self._dummies[shape]
+
+    def paint(self, t: Triangles) -> Array:
+        """(n, slots, 9) colours at the corners: white if there are none."""
+        if self.face_colors is not None:
+            return repeated(self.face_colors, t)
+        if self.colors is not None:
+            return corner_vectors(self.colors, t)
+        return kc.ones((1, t.slots, 9), real=precision(self.points))
+
+    def corner_uvs(self, t: Triangles) -> Array:
+        assert self.uvs is not None
+        indices = self.faces if self.uv_faces is None else self.uv_faces
+        if t.mix is None:
+            made = like(self.uvs, (self.uvs.shape[0], t.slots, 6))
+            kc.launch(bands.gather_uvs, made.shape[:2], [self.uvs, indices], [made])
+        else:
+            made = like(self.uvs, (t.frames, t.slots, 6))
+            kc.launch(bands.mix_uvs, made.shape[:2], [for_frames(self.uvs, t.frames), indices, t.mix], [made])
+        return made
+
+    def corner_normals(self, t: Triangles) -> Array:
+        """(frames, slots, 9): those given; or of the vertices, weighted by area; or of the faces."""
+        if self.normals is not None:
+            return corner_vectors(self.normals, t)
+        if not self.smooth:
+            made = like(self.points, (self.points.shape[0], self.faces.shape[0], 3))
+            kc.launch(bands.face_normals, made.shape[:2], [self.points, self.faces], [made])
+            return repeated(made, t)
+        shape = (self.points.shape[0], self.points.shape[1], 3)
+        total, made = kc.zeros(shape, real=precision(self.points)), like(self.points, shape)
+        total.zero_()  # On a tape: a replay adds again.
+        kc.launch(bands.add_normals, (shape[0], self.faces.shape[0]), [self.points, self.faces], [total])
+        kc.launch(bands.unit_vectors, shape[:2], [total], [made])
+        return corner_vectors(made, t)
+
+
+def corner_vectors(values: Array, t: Triangles) -> Array:
+    """(n, vertices, 3) to (n, slots, 9)."""
+    if t.mix is None:
+        made = like(t.corner, (values.shape[0], t.slots, 9))
+        kc.launch(bands.gather_vectors, made.shape[:2], [values, t.faces], [made])
+    else:
+        made = like(t.corner, (t.frames, t.slots, 9))
+        kc.launch(bands.mix_vectors, made.shape[:2], [for_frames(values, t.frames), t.faces, t.mix], [made])
+    return made
+
+
+def repeated(values: Array, t: Triangles) -> Array:
+    """(n, faces, 3) to (n, slots, 9)."""
+    made = like(t.corner, (values.shape[0], t.slots, 9))
+    kc.launch(bands.repeat_vectors, made.shape[:2], [values], [made])
+    return made
+
+
+# -- soft pictures
+def silhouette(t: Triangles, *, sigma: float) -> Array:
+    """(frames, height, width): 1 - Π(1 - D)."""
+    inverse = samples(t)
+    limit = soft_limit(sigma, SILHOUETTE_CUTOFF)
+    inputs = [t.banded("corner"), *t.lists, *t.screen.place, 1 / sigma, limit]
+    kc.launch(coverage.cover, t.screen.grid(t.frames), inputs, [inverse])
+    image = picture(t)
+    kc.launch(resolve.resolve_alpha, image.shape, [tiled(inverse, t), *grain(t.screen)], [image])
+    return image
+
+
+def soft_colours(
+    t: Triangles, surface: Surface, background: Array, *, sigma: float, gamma: float, eps: float, near: float,
+    far: float, composite: bool,
+) -> Array:  # fmt: skip
+    """(frames, height, width, 4): SoftRas."""
+    top, inverse, weight, colour = samples(t), samples(t), samples(t), samples(t, 3)
+    limit, per_depth, grid = soft_limit(sigma, COLOUR_CUTOFF), 1 / (far - near), t.screen.grid(t.frames)
+    start = -1e30 if composite else eps
+    inputs = [t.corner, t.slope, t.deep, *t.lists, *t.screen.place, limit, t.perspective, far, per_depth, start]
+    kc.launch(softras.nearest_depths, grid, inputs, [top])
+    inputs = [
+        t.banded("corner"), t.banded("slope"), t.banded("deep"), *surface.arguments(t), *t.lists, top, *t.screen.place,
+        1 / sigma, limit, t.perspective, far, per_depth, 1 / gamma,
+    ]  # fmt: skip
+    kc.launch(softras.blend(*surface.kind), grid, inputs, [inverse, weight, colour])
+    image = picture(t, 4)
+    inputs = [tiled(a, t) for a in (inverse, weight, colour, top)]
+    inputs += [for_frames(background, t.frames), *grain(t.screen), eps, 1 / gamma, int(composite)]
+    kc.launch(resolve.resolve_soft, image.shape[:3], inputs, [image])
+    return image
+
+
+# -- what is seen
+@dataclass
+class Seen:
+    """The nearest face of each sample, and the weights of its corners there."""
+
+    t: Triangles
+    slot: Array
+    weights: Array
+    depth: Array
+
+
+def see(t: Triangles, *, cull: bool) -> Seen:
+    """Find what each sample sees."""
+    grid = t.screen.grid(t.frames)
+    slot = kc.empty(grid, dtype=int)
+    slack = (1e-12 if precision(t.corner) is kc.float64 else 1e-6) * max(t.screen.units)
+    inputs = [t.corner, t.slope, t.deep, *t.lists, *t.screen.place, slack, t.perspective, int(cull)]
+    kc.launch(visible.nearest_faces, grid, inputs, [slot])
+    weights, depth = samples(t, 3), samples(t)
+    inputs = [t.banded("corner"), t.banded("slope"), t.banded("deep"), slot, *t.screen.place, t.perspective]
+    kc.launch(visible.look, grid, inputs, [weights, depth])
+    return Seen(t, slot, weights, depth)
+
+
+def painted(seen: Seen, surface: Surface, background: Array) -> Array:
+    """(frames, height, width, 4): a hard picture."""
+    colour, image = colours_of(seen, surface), picture(seen.t, 4)
+    inputs = [tiled(colour, seen.t), tiled(seen.slot, seen.t), for_frames(background, seen.t.frames)]
+    kc.launch(resolve.resolve_painted, image.shape[:3], [*inputs, *grain(seen.t.screen)], [image])
+    return image
+
+
+def masked(seen: Seen, surface: Surface, background: Array, *, sigmainv: float) -> Array:
+    """(frames, height, width, 4): DIB-R."""
+    t = seen.t
+    colour, left, image = colours_of(seen, surface), samples(t), picture(t, 4)
+    inputs = [t.banded("corner"), *t.lists, *t.screen.place, sigmainv, mask_limit(sigmainv), seen.slot]
+    kc.launch(visible.soft_mask, t.screen.grid(t.frames), inputs, [left])
+    inputs = [tiled(colour, t), tiled(seen.slot, t), tiled(left, t), for_frames(background, t.frames)]
+    kc.launch(resolve.resolve_masked, image.shape[:3], [*inputs, *grain(t.screen)], [image])
+    return image
+
+
+def colours_of(seen: Seen, surface: Surface) -> Array:
+    colour = samples(seen.t, 3)
+    inputs = [*surface.arguments(seen.t), seen.slot, seen.weights]
+    kc.launch(visible.paint(*surface.kind), seen.t.screen.grid(seen.t.frames), inputs, [colour])
+    return colour
+
+
+def depths(seen: Seen, *, nothing: float) -> Array:
+    """(frames, height, width)."""
+    t, image = seen.t, picture(seen.t)
+    inputs = [tiled(seen.depth, t), tiled(seen.slot, t), nothing, *grain(t.screen)]
+    kc.launch(resolve.resolve_depth, image.shape, inputs, [image])
+    return image
+
+
+def normals(seen: Seen, surface: Surface) -> Array:
+    """(frames, height, width, 3) in the world."""
+    t, vector, image = seen.t, samples(seen.t, 3), picture(seen.t, 3)
+    rows = for_bands(surface.corner_normals(t), t.frames)
+    kc.launch(visible.mix_seen, t.screen.grid(t.frames), [rows, seen.slot, seen.weights, 1], [vector])
+    inputs = [tiled(vector, t), tiled(seen.slot, t), *grain(t.screen)]
+    kc.launch(resolve.resolve_vectors, image.shape[:3], inputs, [image])
+    return image
+
+
+def indices(seen: Seen, numbers: Any) -> Array:
+    """(frames, height, width) whole numbers: numbers[face], -1 where nothing is seen."""
+    t = seen.t
+    image = kc.empty((t.frames, *t.screen.size), dtype=int)
+    inputs = [tiled(seen.slot, t), t.faces.shape[0], *grain(t.screen), numbers]
+    kc.launch(resolve.resolve_index, image.shape, inputs, [image])
+    return image
+
+
+def flow(seen: Seen, points: Array, pose: Array, lens: Array, *, perspective: bool, near: float) -> Array:
+    """(frames, height, width, 2): how far what is seen moves to the right and down, in pixels, if the vertices go to
+    `points`, seen by the camera of `pose` and `lens`."""
+    t, moved, image = seen.t, samples(seen.t, 2), picture(seen.t, 2)
+    view = for_bands(view_of(points, pose), t.frames)
+    mix = t.mix if t.mix is not None else kc.zeros((1, 1), dtype=kc.mat33, real=precision(points))
+    inputs = [view, for_bands(lens, t.frames), t.faces, mix, int(t.mix is not None), int(perspective), near]
+    inputs += [*t.screen.place, seen.slot, seen.weights]
+    kc.launch(visible.flow_seen, t.screen.grid(t.frames), inputs, [moved])
+    inputs = [tiled(moved, t), tiled(seen.slot, t), *grain(t.screen)]
+    kc.launch(resolve.resolve_flow, image.shape[:3], inputs, [image])
+    return image
+
+
+# -- memory
+def samples(t: Triangles, channels: int = 0) -> Array:
+    """Memory for a number, or several, of each sample."""
+    return like(t.corner, (*t.screen.grid(t.frames), *([channels] if channels else [])))
+
+
+def tiled(array: Array, t: Triangles) -> Array:
+    """The same with all tiles of a frame side by side."""
+    return array.reshape(t.frames, t.screen.tiles, 64, *array.shape[3:])
+
+
+def picture(t: Triangles, channels: int = 0) -> Array:
+    return like(t.corner, (t.frames, *t.screen.size, *([channels] if channels else [])))
+
+
+def grain(screen: Screen) -> list[int]:
+    return [screen.tiles_x, screen.sampling]

@@ -1,0 +1,187 @@
+"""The stages of a picture on arrays of kernelc, up to what all modes share: triangles, tables, lists, copies.
+
+Everything here launches kernels, so it is recorded where a tape is open, and one reverse sweep goes from the pixels to
+whatever the vertices came from. A picture is made of samples, `sampling`² to a pixel, in tiles of 8 × 8; each frame has
+four bands of tiles (kernels/coverage.py).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+import kernelc as kc
+from nablasim.render.kernels import bands, bins, triangles
+from nablasim.render.kernels.coverage import BANDS
+
+Array = Any
+"""An array of kernelc."""
+
+
+@dataclass(frozen=True)
+class Screen:
+    """The grid of samples, and the unit of distances on it: NDC times `units`."""
+
+    size: tuple[int, int]
+    sampling: int = 1
+    in_pixels: bool = False
+
+    @property
+    def rows(self) -> int:
+        return self.size[0] * self.sampling
+
+    @property
+    def columns(self) -> int:
+        return self.size[1] * self.sampling
+
+    @property
+    def units(self) -> tuple[float, float]:
+        """Half the size of the picture in pixels, where distances are measured in pixels."""
+        return (self.size[1] / 2, self.size[0] / 2) if self.in_pixels else (1.0, 1.0)
+
+    @property
+    def tiles_x(self) -> int:
+        return -(-self.columns // 8)
+
+    @property
+    def tiles(self) -> int:
+        """Tiles of a frame: all bands have as many, so some may lie below the picture."""
+        return -(-(self.tiles_x * -(-self.rows // 8)) // BANDS) * BANDS
+
+    def grid(self, frames: int) -> tuple[int, int, int]:
+        """The launch grid of kernels that look at every sample."""
+        return BANDS * frames, self.tiles // BANDS, 64
+
+    @property
+    def place(self) -> list[Any]:
+        """What these kernels need to know where a sample is."""
+        return [self.tiles_x, self.rows, self.columns, self.units]
+
+
+@dataclass
+class Triangles:
+    """The triangles of a batch of frames on the screen, and which of them each tile has to look at."""
+
+    screen: Screen
+    frames: int
+    faces: Array
+    perspective: int
+    corner: Array
+    """(frames, slots, 6)."""
+    deep: Array
+    """(frames, slots, 3): inverse depths of the corners, or depths for an orthographic camera."""
+    edges: Array
+    starts: Array
+    items: Array
+    mix: Array | None = None
+    """(frames, slots) 3 × 3 weights, where faces may have been clipped."""
+    _copies: dict[str, Array] = field(default_factory=dict)
+
+    @property
+    def slots(self) -> int:
+        return int(self.corner.shape[1])
+
+    @property
+    def lists(self) -> list[Array]:
+        return [self.edges, self.starts, self.items]
+
+    @cached_property
+    def slope(self) -> Array:
+        """(frames, slots, 4): how barycentric weights change on the screen."""
+        made = like(self.corner, (self.frames, self.slots, 4))
+        kc.launch(bands.slopes, (self.frames, self.slots), [self.corner, self.edges], [made])
+        return made
+
+    def banded(self, name: str) -> Array:
+        """`corner`, `deep` or `slope` with a copy for each band."""
+        if name not in self._copies:
+            self._copies[name] = for_bands(getattr(self, name), self.frames)
+        return self._copies[name]
+
+
+def like(array: Array, shape: tuple[int, ...]) -> Array:
+    """Memory for numbers of the precision of an array."""
+    return kc.empty(shape, real=precision(array))
+
+
+def precision(array: Array) -> Any:
+    return kc.float64 if array.numpy().dtype == np.float64 else kc.float32
+
+
+def for_bands(rows: Array, frames: int) -> Array:
+    """(n, k, m) for frames, or fewer that are used again, to (4 frames, k, m) for bands."""
+    n, shape = rows.shape[0], tuple(rows.shape[1:])
+    flat = rows.reshape(n, -1)
+    made = like(rows, (frames, BANDS, flat.shape[1]))
+    kernel = bands.copy_bands if n == frames else bands.spread_bands
+    kc.launch(kernel, made.shape, [flat], [made])
+    return made.reshape(frames * BANDS, *shape)
+
+
+def for_frames(rows: Array, frames: int) -> Array:
+    """(n, ...) to (frames, ...): rows of a smaller batch are used again."""
+    n, shape = rows.shape[0], tuple(rows.shape[1:])
+    if n == frames:
+        return rows
+    flat = rows.reshape(n, -1)
+    made = like(rows, (frames, flat.shape[1]))
+    kc.launch(bands.spread_rows, made.shape, [flat], [made])
+    return made.reshape(frames, *shape)
+
+
+def points_for_frames(points: Array, frames: int) -> Array:
+    """(n, vertices) points to (frames, vertices)."""
+    if points.shape[0] == frames:
+        return points
+    made = like(points, (frames, points.shape[1], 3))
+    kc.launch(bands.spread_points, made.shape[:2], [points], [made])
+    return made
+
+
+def view_of(points: Array, pose: Array) -> Array:
+    """(frames, vertices, 3): x right, y up, depth."""
+    made = like(pose, (points.shape[0], points.shape[1], 3))
+    kc.launch(triangles.view_vertices, made.shape[:2], [points, pose], [made])
+    return made
+
+
+def lay_out(
+    view: Array, faces: Array, lens: Array, screen: Screen, *, perspective: bool, near: float, reach: float, fixed: bool
+) -> Triangles:
+    """Triangles on the screen, whose soft borders reach `reach` far, and lists of them for all tiles.
+
+    `fixed`: what is recorded now will run again with other vertices. Then there is room for faces that will be clipped,
+    and for longer lists; lists that do not fit into it are replaced by all faces.
+    """
+    frames, count = view.shape[0], faces.shape[0]
+    clips = fixed or bool((view.numpy()[..., 2] < near).any())
+    slots = 2 * count if clips else count
+    grid = (frames, slots)
+    corner, deep = like(view, (*grid, 6)), like(view, (*grid, 3))
+    there, mix = kc.empty(grid, dtype=int), None
+    common = [view, faces, lens, int(perspective), screen.units]
+    if clips:
+        mix = kc.empty(grid, dtype=kc.mat33, real=precision(view))
+        kc.launch(triangles.clip_faces, grid, [*common, near], [corner, deep, mix, there])
+    else:
+        kc.launch(triangles.project_faces, grid, common, [corner, deep, there])
+    edges, box = like(view, (*grid, 22)), kc.empty(grid, dtype=kc.int4)
+    kc.launch(
+        triangles.tabulate, grid, [corner, there, screen.units, reach, screen.rows, screen.columns], [edges, box]
+    )
+    starts, items = _lists(box, screen, fixed)
+    return Triangles(screen, frames, faces, int(perspective), corner, deep, edges, starts, items, mix)
+
+
+def _lists(box: Array, screen: Screen, fixed: bool) -> tuple[Array, Array]:
+    frames = box.shape[0]
+    starts, totals = kc.empty((frames, screen.tiles + 1), dtype=int), kc.empty(frames, dtype=int)
+    kc.launch(bins.count_tiles, frames, [box, screen.tiles_x], [starts, totals])
+    most = max(1, int(totals.numpy().max(initial=0)))
+    items = kc.empty((frames, 2 * most + 1024 if fixed else most), dtype=int)
+    cursor = kc.empty((frames, screen.tiles), dtype=int)
+    kc.launch(bins.list_tiles, frames, [box, screen.tiles_x, starts], [cursor, items])
+    return starts, items

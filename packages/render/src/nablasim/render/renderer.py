@@ -1,0 +1,312 @@
+"""`Renderer`: from meshes, a camera and lights to pictures, as a module of torch or on a tape of kernelc.
+
+With tensors, a call is one operation of autograd. With arrays of kernelc, its launches are recorded on the open tape
+between those of the physics and of the loss, and replayed with them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+
+import kernelc.torch
+from nablasim.render import pictures
+from nablasim.render.camera import Camera, _check_size
+from nablasim.render.inputs import Inputs, gather
+from nablasim.render.lights import Light, Material
+from nablasim.render.mesh import Mesh
+from nablasim.render.raster import Screen, for_frames, lay_out, points_for_frames, view_of
+
+MODES = ("softras", "dibr", "hard")
+OUTPUTS = ("rgba", "silhouette", "depth", "normals", "face", "object", "flow")
+SHADINGS = ("color", "lambert", "phong")
+
+
+class Renderer(torch.nn.Module):
+    """Draws triangle meshes, differentiably.
+
+    camera: a `Camera`, or a batch of them
+    lights: a list of lights; without any, colours are shown as they are
+    mode: "softras" (soft everywhere), "dibr" (soft outside, sharp inside) or "hard" (a z-buffer)
+    size: (height, width) in pixels
+    shading: "color", "lambert" or "phong"; "lambert" if there are lights
+    material: of all surfaces; ks and shininess count for "phong"
+    smooth: interpolate normals of vertices, instead of one normal per face
+    sigma: how soft edges are (SoftRas), in NDC squared; sigma_pixels: the same as a length in pixels, for all modes
+    gamma, eps, near, far: how nearer faces hide others, and what the background weighs (SoftRas)
+    composite: faces over the background by alpha, instead of the background as one more face (SoftRas)
+    sigmainv: how fast DIB-R's mask falls off, in NDC
+    cull: only faces that are counter-clockwise on the screen are seen ("dibr": always)
+    sampling: samples along each side of a pixel
+    wrap: what lies outside of a texture: "clamp" (its border) or "wrap" (it repeats)
+    near: what is nearer is cut off, in every mode
+    """
+
+    def __init__(
+        self,
+        camera: Camera,
+        lights: Sequence[Light] | None = None,
+        *,
+        mode: str = "softras",
+        size: tuple[int, int] = (128, 128),
+        shading: str | None = None,
+        material: Material | None = None,
+        smooth: bool = True,
+        background: Any = 0.0,
+        sigma: float = 1e-4,
+        sigma_pixels: float | None = None,
+        gamma: float = 1e-4,
+        eps: float = 1e-3,
+        near: float = 1.0,
+        far: float = 100.0,
+        composite: bool = False,
+        sigmainv: float = 7000.0,
+        cull: bool = False,
+        sampling: int = 1,
+        wrap: str = "clamp",
+    ):
+        super().__init__()
+        self.camera, self.lights, self.mode, self.size = camera, lights, mode, size
+        self.shading, self.material, self.smooth, self.background = shading, material or Material(), smooth, background
+        self.sigma, self.sigma_pixels, self.gamma, self.eps = sigma, sigma_pixels, gamma, eps
+        self.near, self.far, self.composite, self.sigmainv = near, far, composite, sigmainv
+        self.cull, self.sampling, self.wrap = cull, sampling, wrap
+        self.check()
+
+    def check(self) -> None:
+        """Say which setting cannot be."""
+        _check_choice("mode", self.mode, MODES)
+        if self.shading is not None:
+            _check_choice("shading", self.shading, SHADINGS)
+        if self.shading in ("lambert", "phong") and not self.lights:
+            raise ValueError(f"shading={self.shading!r} needs lights: Renderer(camera, [render.Ambient(0.4), …])")
+        _check_choice("wrap", self.wrap, ("clamp", "wrap"))
+        _check_size(self.size)
+        for name in ("sigma", "gamma", "sigmainv"):
+            if not 0 < float(getattr(self, name)) < np.inf:
+                raise ValueError(f"{name} must be above zero, not {getattr(self, name)}")
+        if self.sigma_pixels is not None and not 0 < self.sigma_pixels < np.inf:
+            raise ValueError(f"sigma_pixels must be above zero, not {self.sigma_pixels}")
+        if not isinstance(self.sampling, int) or self.sampling < 1:
+            raise ValueError(f"sampling is a whole number of samples along a pixel, not {self.sampling!r}")
+        if not isinstance(self.camera, Camera):
+            raise TypeError(f"the camera is a render.Camera, not {type(self.camera).__name__}")
+        if not self.near < self.far or (self.camera.perspective and not self.near > 0):
+            raise ValueError(
+                f"near must be above zero and below far, not near={self.near}, far={self.far}: a perspective camera "
+                "sees nothing at its own place"
+            )
+
+    def forward(
+        self,
+        vertices: Any,
+        faces: Any = None,
+        *,
+        colors: Any = None,
+        face_colors: Any = None,
+        uvs: Any = None,
+        uv_faces: Any = None,
+        texture: Any = None,
+        normals: Any = None,
+        objects: Any = None,
+        output: str | Sequence[str] = "rgba",
+        camera: Camera | None = None,
+        size: tuple[int, int] | None = None,
+        moved: Any = None,
+        moved_camera: Camera | None = None,
+    ) -> Any:
+        """Draw a mesh: RGBA as (height, width, 4), or (B, height, width, 4) where vertices or cameras are a batch.
+
+        `vertices` is a `Mesh`, or vertices (n, 3) with `faces` (m, 3) and what is painted on them, as in `Mesh`.
+        `output` names a picture, or several, which come in a dictionary: "rgba", "silhouette" (height, width); and of
+        the nearest surface "depth" (far where there is none), "normals", "face" and "object" (numbers, -1 for none),
+        "flow" (to the right and down, in pixels, if the vertices go to `moved`, seen by `moved_camera`).
+        """
+        self.check()
+        names = [output] if isinstance(output, str) else list(output)
+        for name in names:
+            _check_choice("output", name, OUTPUTS)
+        size = size or self.size
+        _check_size(size)
+        if isinstance(vertices, Mesh):
+            mesh: Mapping[str, Any] = {k: v for k, v in vars(vertices).items() if v is not None}
+        else:
+            if faces is None:
+                raise TypeError("give vertices and faces, or a Mesh")
+            given = {
+                "vertices": vertices, "faces": faces, "colors": colors, "face_colors": face_colors, "uvs": uvs,
+                "uv_faces": uv_faces, "texture": texture, "normals": normals, "objects": objects,
+            }  # fmt: skip
+            mesh = {k: v for k, v in given.items() if v is not None}
+        inputs = gather(
+            mesh, camera or self.camera, size, lights=self.lights if self.is_lit else None, material=self.material,
+            shines=self.shading == "phong", background=self.background,
+            moved=self._moved(names, mesh, moved), moved_camera=moved_camera,
+        )  # fmt: skip
+        results = self._draw(inputs, names, size)
+        return results[0] if isinstance(output, str) else dict(zip(names, results))
+
+    @property
+    def is_lit(self) -> bool:
+        return bool(self.lights) and self.shading != "color"
+
+    def _moved(self, names: Sequence[str], mesh: Mapping[str, Any], moved: Any) -> Any:
+        if "flow" in names and moved is None:
+            raise ValueError("flow needs the vertices of the other state: renderer(..., output='flow', moved=vertices)")
+        return (moved.vertices if isinstance(moved, Mesh) else moved) if "flow" in names else None
+
+    def _draw(self, inputs: Inputs, names: Sequence[str], size: tuple[int, int]) -> list[Any]:
+        def draw(*arrays: Any) -> Any:
+            scene = Scene(self, inputs, dict(zip(inputs.names, arrays)), size)
+            return tuple(scene.picture(name) for name in names)
+
+        draw.__name__ = "Renderer"
+        if inputs.on_tape:
+            return list(draw(*inputs.values))
+        return list(kernelc.torch.function(draw)(*inputs.values))
+
+    def extra_repr(self) -> str:
+        return f"mode={self.mode!r}, size={self.size}"
+
+
+class Silhouette(torch.nn.Module):
+    """Soft silhouettes: `Silhouette(camera)(vertices, faces)` is (height, width), or a batch of them.
+
+    `size` is (height, width); it may be given with each call instead. The other settings are those of `Renderer`.
+    """
+
+    def __init__(self, camera: Camera, *, size: tuple[int, int] = (128, 128), **settings: Any):
+        super().__init__()
+        self.renderer = Renderer(camera, size=size, **settings)
+
+    @property
+    def camera(self) -> Camera:
+        return self.renderer.camera
+
+    def forward(self, vertices: Any, faces: Any = None, *, size: tuple[int, int] | None = None, **named: Any) -> Any:
+        """1 - Π(1 - D) of a mesh."""
+        return self.renderer(vertices, faces, output="silhouette", size=size, **named)
+
+
+@dataclass
+class Scene:
+    """One call: the arrays of everything, and the stages that its pictures share."""
+
+    style: Renderer
+    inputs: Inputs
+    arrays: dict[str, Any]
+    size: tuple[int, int]
+
+    def __post_init__(self) -> None:
+        self.frames = self.inputs.frames
+        self.screen = Screen(self.size, self.style.sampling, self.style.sigma_pixels is not None)
+        self._triangles: dict[float, Any] = {}
+        self._seen: dict[bool, Any] = {}
+        self._surface: Any = None
+        self._view: Any = None
+
+    def picture(self, name: str) -> Any:
+        """An array without the dimension of the batch, if there is none."""
+        image = getattr(self, name)()
+        return image if self.inputs.is_batch else image.reshape(*image.shape[1:])
+
+    # -- softness
+    @property
+    def sigma(self) -> float:
+        return float(self.style.sigma) if self.style.sigma_pixels is None else float(self.style.sigma_pixels) ** 2
+
+    @property
+    def sigmainv(self) -> float:
+        return float(self.style.sigmainv) if self.style.sigma_pixels is None else 1 / self.sigma
+
+    # -- shared stages
+    def row(self, name: str) -> Any:
+        """An input with a row for each frame, as an array of kernelc."""
+        return for_frames(self.arrays[name], self.frames)
+
+    @property
+    def points(self) -> Any:
+        if "points" not in self.arrays:
+            self.arrays["points"] = points_for_frames(self.arrays["vertices"], self.frames)
+        return self.arrays["points"]
+
+    def triangles(self, limit: float) -> Any:
+        """Triangles whose soft borders end at this squared distance."""
+        if limit not in self._triangles:
+            if self._view is None:
+                self._view = view_of(self.points, self.row("pose"))
+            self._triangles[limit] = lay_out(
+                self._view, self.arrays["faces"], self.row("lens"), self.screen,
+                perspective=self.inputs.perspective, near=float(self.style.near), reach=float(np.sqrt(limit)),
+                fixed=self.inputs.on_tape,
+            )  # fmt: skip
+        return self._triangles[limit]
+
+    def seen(self, *, cull: bool) -> Any:
+        if cull not in self._seen:
+            soft = pictures.mask_limit(self.sigmainv) if self.style.mode == "dibr" else 0.0
+            self._seen[cull] = pictures.see(self.triangles(soft), cull=cull)
+        return self._seen[cull]
+
+    @property
+    def surface(self) -> Any:
+        if self._surface is None:
+            a, given = self.arrays, self.inputs
+            named = {n: a.get(n) for n in ("colors", "face_colors", "uvs", "uv_faces", "texture", "normals")}
+            if given.lit:
+                named |= {n: a[n] for n in ("sky", "material", "lights")}
+            self._surface = pictures.Surface(
+                self.points, self.row("pose"), a["faces"], wrapped=self.style.wrap == "wrap", smooth=self.style.smooth,
+                shines=given.shines, harmonics=given.harmonics, **named,
+            )  # fmt: skip
+        return self._surface
+
+    @property
+    def culls(self) -> bool:
+        return self.style.mode == "dibr" or self.style.cull
+
+    # -- pictures
+    def rgba(self) -> Any:
+        s, background = self.style, self.arrays["background"]
+        if s.mode == "softras":
+            limit = pictures.soft_limit(self.sigma, pictures.COLOUR_CUTOFF)
+            return pictures.soft_colours(
+                self.triangles(limit), self.surface, background, sigma=self.sigma, gamma=float(s.gamma),
+                eps=float(s.eps), near=float(s.near), far=float(s.far), composite=s.composite,
+            )  # fmt: skip
+        if s.mode == "dibr":
+            return pictures.masked(self.seen(cull=True), self.surface, background, sigmainv=self.sigmainv)
+        return pictures.painted(self.seen(cull=self.culls), self.surface, background)
+
+    def silhouette(self) -> Any:
+        limit = pictures.soft_limit(self.sigma, pictures.SILHOUETTE_CUTOFF)
+        return pictures.silhouette(self.triangles(limit), sigma=self.sigma)
+
+    def depth(self) -> Any:
+        return pictures.depths(self.seen(cull=self.culls), nothing=float(self.style.far))
+
+    def normals(self) -> Any:
+        return pictures.normals(self.seen(cull=self.culls), self.surface)
+
+    def face(self) -> Any:
+        count = self.arrays["faces"].shape[0]
+        return pictures.indices(self.seen(cull=self.culls), np.arange(max(count, 1), dtype=np.int32))
+
+    def object(self) -> Any:
+        return pictures.indices(self.seen(cull=self.culls), self.inputs.objects)
+
+    def flow(self) -> Any:
+        points = points_for_frames(self.arrays["moved"], self.frames)
+        return pictures.flow(
+            self.seen(cull=self.culls), points, self.row("moved_pose"), self.row("moved_lens"),
+            perspective=self.inputs.moved_perspective, near=float(self.style.near),
+        )  # fmt: skip
+
+
+def _check_choice(name: str, value: Any, choices: Sequence[str]) -> None:
+    if value not in choices:
+        raise ValueError(f"{name} cannot be {value!r}: choose one of {', '.join(map(repr, choices))}")
