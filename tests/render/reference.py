@@ -122,6 +122,12 @@ def twice_area(tri):
     return cross2(tri[1] - tri[0], tri[2] - tri[0])
 
 
+def is_flat(tri):
+    """Twice the area is below 1e-10 of the longest edge squared: seen from the edge, or without area."""
+    longest = max(((tri[(k + 1) % 3] - tri[k]) ** 2).sum() for k in range(3))
+    return abs(twice_area(tri)) <= 1e-10 * longest
+
+
 def edge_sides(p, tri):
     """Positive on the inner side of each edge, whatever the orientation."""
     sign = np.sign(twice_area(tri))
@@ -129,20 +135,20 @@ def edge_sides(p, tri):
 
 
 def is_inside(p, tri):
-    return (edge_sides(p, tri) > 0).all(-1)
+    return (edge_sides(p, tri) > 0).all(-1) & (not is_flat(tri))
 
 
 def is_covered(p, tri):
-    """Inside or on the edge; a triangle without area covers nothing."""
-    if twice_area(tri) == 0:
+    """Inside or on the edge; a flat triangle covers nothing."""
+    if is_flat(tri):
         return np.zeros(p.shape[:-1], bool)
     return (edge_sides(p, tri) >= 0).all(-1)
 
 
 def barycentrics(p, tri):
-    """Clamped to [0, 1] and normalised; on a triangle without area those of the nearest point of the boundary."""
+    """Clamped to [0, 1] and normalised; on a flat triangle those of the nearest point of the boundary."""
     area = twice_area(tri)
-    if area == 0:
+    if is_flat(tri):
         return squared_distance(p, tri)[1]
     w = np.stack([cross2(tri[(k + 1) % 3] - p, tri[(k + 2) % 3] - p) / area for k in range(3)], -1)
     w = np.clip(w, 0, 1)

@@ -55,7 +55,7 @@ class _LaneEmitter(_Emitter):
         self.mask, self.full = "active", "full"
         self.divergent = False
         self.masks = 0
-        self.sums: list[tuple[ir.ArrayRef, str, ir.Value]] = []
+        self.sums: list[tuple[ir.ArrayRef, str, ir.Value, tuple[str, int]]] = []
         self.rows = self.row_widths()
         self.windows = find_windows(kernel, self.varying, self.is_own_access, self.is_whole)
 
@@ -98,7 +98,13 @@ class _LaneEmitter(_Emitter):
         first = leaves(s.array.type.element)
         if self.in_window(s):
             return f"({_TYPES[first[0].name]}*)w{s.array.position}_{s.array.role}"
-        return f"{self.pointer(s.array, 0)} + thread * {len(first)}"
+        place = "thread"
+        if self.kernel.block:
+            names = [*[f"(int64_t){self.name(v)}" for v in s.index[:-1]], f"thread % {self.kernel.block}"]
+            place = names[0]
+            for axis in range(1, s.array.type.ndim):
+                place = f"({place} * a{s.array.position}_n{axis} + {names[axis]})"
+        return f"{self.pointer(s.array, 0)} + {place} * {len(first)}"
 
     def own_arrays(self) -> set[int]:
         return {s.array.position for s in self.kernel.body.walk()
@@ -106,10 +112,17 @@ class _LaneEmitter(_Emitter):
 
     def own_condition(self, p: int) -> str:
         """An element of its own lies at the linear index of the thread, if the array has the shape of the grid."""
+        if self.kernel.block:
+            return "true"
         inner = [f"a{p}_n{axis} == dim{axis}" for axis in range(1, self.kernel.dims)]
         return " && ".join(inner) or "true"
 
     def is_own_access(self, s: ir.Load | ir.Store | ir.Atomic) -> bool:
+        """Whether the elements of a group lie side by side, in the order of its lanes."""
+        if self.kernel.block:
+            first, last = s.index[:-1], s.index[-1]
+            is_run = self.axes.get(last) == self.kernel.dims - 1 and not any(v in self.varying for v in first)
+            return is_run and self.is_dense(s.array)
         order = [self.axes.get(v, -1) for v in s.index]
         return order == list(range(self.kernel.dims)) and self.is_dense(s.array)
 
@@ -368,7 +381,7 @@ class _LaneEmitter(_Emitter):
         if isinstance(stmt, ir.Atomic):
             return self.is_sum(stmt)
         if isinstance(stmt, ir.Load):
-            return stmt.array.role == "value" and all(array is not stmt.array for array, _, _ in self.sums)
+            return stmt.array.role == "value" and all(w[0] is not stmt.array for w in self.sums)
         return isinstance(stmt, (ir.Op, ir.Query))
 
     def is_sum(self, s: ir.Atomic) -> bool:
@@ -377,7 +390,11 @@ class _LaneEmitter(_Emitter):
     def reduce(self, s: ir.Atomic) -> None:
         """All lanes add to one element: they are summed first. Four numbers are summed as fast as one, so they wait."""
         pointer = self.element(s)
-        self.sums += [(s.array, self.leaf(s, pointer, c), v) for c, v in zip(s.comps, s.values, strict=True)]
+        offsets = leaf_offsets(s.array.type.element)
+        self.sums += [
+            (s.array, self.leaf(s, pointer, c), v, (pointer, offsets[c]))
+            for c, v in zip(s.comps, s.values, strict=True)
+        ]
 
     def put_sums(self) -> None:
         waiting, self.sums = self.sums, []
@@ -386,14 +403,18 @@ class _LaneEmitter(_Emitter):
             part = waiting[: 4 if self.width >= 4 else 1]
             part = part[: next((k for k, w in enumerate(part) if w[2].type is not kind), len(part))]
             waiting = waiting[len(part) :]
-            mask, values = f"{self.full}, {self.mask}", [self.vector(v) for _, _, v in part]
+            mask, values = f"{self.full}, {self.mask}", [self.vector(w[2]) for w in part]
             if len(part) == 1:
                 self.put(f"{part[0][1]} += kc_sum({mask}, {values[0]});")
                 continue
             vector = _VECTORS[kind.name]
             values += [f"{vector}{{}}"] * (4 - len(part))
             sums = self.temporary(vector, f"kc_sum4({mask}, {', '.join(values)})")
-            for k, (_, place, _) in enumerate(part):
+            first, offset = part[0][3]
+            if [w[3] for w in part] == [(first, offset + k * kind.size) for k in range(4)]:
+                self.put(f"kc_add4(({_TYPES[kind.name]}*)({first} + {offset}), {sums});")
+                continue
+            for k, (_, place, _, _) in enumerate(part):
                 self.put(f"{place} += {sums}[{k}];")
 
     def scatter(self, s: ir.Store | ir.Atomic, write: Callable[[str, str], str]) -> None:

@@ -270,6 +270,14 @@ class Array:
         except ValueError:
             raise WrongShape(f"an array of shape {self.shape} has no shape {sizes}") from None
 
+    def reals(self) -> Array:
+        """The same memory as an array of numbers: n vectors of three as shape (n, 3)."""
+        kinds = set(t.leaves(self.element))
+        if isinstance(self.element, t.Struct) or len(kinds) != 1:
+            raise WrongDtype(f"an array of {self.element!r} is not made of numbers of one kind",
+                             advice="use a.numpy()[name] for the fields of structs")  # fmt: skip
+        return self._view(lambda data: data, kinds.pop())
+
     def _view(self, view: Callable[[Data], Data], element: t.Type) -> Array:
         made = _view_of(self, view, element)
         made._parent = (self, view)

@@ -28,6 +28,7 @@ class Inputs:
     names: list[str]
     values: list[Any]
     frames: int
+    faces: int
     is_batch: bool
     on_tape: bool
     perspective: bool
@@ -48,9 +49,11 @@ def gather(
     make = _Arrays(vertices) if on_tape else _Tensors(vertices)
     found: dict[str, Any] = {"vertices": make.points("vertices", vertices)}
     count = found["vertices"].shape[1]
-    faces = make.whole(mesh["faces"])
-    found["faces"] = faces
+    if count == 0:
+        raise ValueError("there are no vertices: a mesh has at least one, even if it has no faces")
     face_count = check_faces("faces", _numpy(mesh["faces"]), count, "vertices")
+    # Kernels look up a face also for slots that hold none, so there is always one to look up.
+    found["faces"] = make.whole(mesh["faces"] if face_count else np.zeros((1, 3), np.int32))
     _add_paint(found, mesh, make, count, face_count)
     found |= {"pose": make.real(pose_of(camera)), "lens": make.real(lens_of(camera, size))}
     found["background"] = make.real(_three("background", background)).reshape(1, 3)
@@ -70,7 +73,7 @@ def gather(
         check_shape("objects", mesh["objects"], (face_count,), why="one number per face")
         objects[:face_count] = _numpy(mesh["objects"])
     return Inputs(
-        list(found), list(found.values()), frames, is_batch, on_tape, camera.perspective, other.perspective,
+        list(found), list(found.values()), frames, face_count, is_batch, on_tape, camera.perspective, other.perspective,
         packed is not None, packed is not None and packed.shines, packed is not None and packed.harmonics, objects,
     )  # fmt: skip
 
@@ -87,7 +90,8 @@ def _add_paint(found: dict[str, Any], mesh: Mapping[str, Any], make: Any, count:
     ):
         if value is not None:
             given = check_shape(name, _numpy(value), shape, why=why, batch=True)
-            found[name] = make.real(value) if len(given) == 3 else make.real(value).reshape(1, *shape)
+            rows = make.real(value) if len(given) == 3 else make.real(value).reshape(1, *shape)
+            found[name] = rows if rows.shape[1] else make.real(np.ones((1, 1, 3)))
     texture, uvs = mesh.get("texture"), mesh.get("uvs")
     if texture is None:
         return

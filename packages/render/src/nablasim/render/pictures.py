@@ -6,7 +6,7 @@ height, width, …).
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -55,7 +55,6 @@ class Surface:
     lights: Array | None = None
     shines: bool = False
     harmonics: bool = False
-    _dummies: dict[Any, Array] = field(default_factory=dict)
 
     @property
     def kind(self) -> tuple[bool, bool, bool, bool, bool]:
@@ -66,22 +65,20 @@ class Surface:
         """paint, uv, texture, normal, position, pose, sky, material, lights: with a row for each band."""
         lit = self.lights is not None
         return [
-            self.dummy((1, 1, 9)) if self.texture is not None else for_bands(self.paint(t), t.frames),
-            for_bands(self.corner_uvs(t), t.frames) if self.texture is not None else self.dummy((1, 1, 6)),
-            self.texture if self.texture is not None else self.dummy((1, 1, 3)),
-            for_bands(self.corner_normals(t), t.frames) if lit else self.dummy((1, 1, 9)),
-            for_bands(corner_vectors(self.points, t), t.frames) if lit else self.dummy((1, 1, 9)),
-            for_bands(self.pose, t.frames) if lit else self.dummy((1, 12)),
-            for_bands(self.sky, t.frames) if lit else self.dummy((1, 30)),
-            for_bands(self.material, t.frames) if lit else self.dummy((1, 4)),
-            for_bands(self.lights, t.frames) if lit else self.dummy((1, 1, 10)),
+            self.dummy(kc.vec(9)) if self.texture is not None else for_bands(self.paint(t), t.frames),
+            for_bands(self.corner_uvs(t), t.frames) if self.texture is not None else self.dummy(kc.vec(6)),
+            self.texture if self.texture is not None else self.dummy(kc.float3),
+            for_bands(self.corner_normals(t), t.frames) if lit else self.dummy(kc.vec(9)),
+            for_bands(corner_vectors(self.points, t), t.frames) if lit else self.dummy(kc.vec(9)),
+            for_bands(self.pose, t.frames) if lit else self.dummy(kc.vec(12), 1),
+            for_bands(self.sky, t.frames) if lit else self.dummy(kc.vec(30), 1),
+            for_bands(self.material, t.frames) if lit else self.dummy(kc.float4, 1),
+            for_bands(self.lights, t.frames) if lit else self.dummy(kc.vec(10)),
         ]
 
-    def dummy(self, shape: tuple[int, ...]) -> Array:
+    def dummy(self, dtype: Any, ndim: int = 2) -> Array:
         """An argument that this kind of surface does not read."""
-        if shape not in self._dummies:
-            self._dummies[shape] = kc.zeros(shape, real=precision(self.points))
-        return self._dummies[shape]
+        return kc.zeros((1,) * ndim, dtype=dtype, real=precision(self.points))
 
     def paint(self, t: Triangles) -> Array:
         """(n, slots, 9) colours at the corners: white if there are none."""
@@ -89,17 +86,17 @@ class Surface:
             return repeated(self.face_colors, t)
         if self.colors is not None:
             return corner_vectors(self.colors, t)
-        return kc.ones((1, t.slots, 9), real=precision(self.points))
+        return kc.ones((1, t.slots), dtype=kc.vec(9), real=precision(self.points))
 
     def corner_uvs(self, t: Triangles) -> Array:
         assert self.uvs is not None
         indices = self.faces if self.uv_faces is None else self.uv_faces
         if t.mix is None:
-            made = like(self.uvs, (self.uvs.shape[0], t.slots, 6))
-            kc.launch(bands.gather_uvs, made.shape[:2], [self.uvs, indices], [made])
+            made = like(self.uvs, (self.uvs.shape[0], t.slots), kc.vec(6))
+            kc.launch(bands.gather_uvs, made.shape, [self.uvs, indices], [made])
         else:
-            made = like(self.uvs, (t.frames, t.slots, 6))
-            kc.launch(bands.mix_uvs, made.shape[:2], [for_frames(self.uvs, t.frames), indices, t.mix], [made])
+            made = like(self.uvs, (t.frames, t.slots), kc.vec(6))
+            kc.launch(bands.mix_uvs, made.shape, [for_frames(self.uvs, t.frames), indices, t.mix, t.half], [made])
         return made
 
     def corner_normals(self, t: Triangles) -> Array:
@@ -107,32 +104,33 @@ class Surface:
         if self.normals is not None:
             return corner_vectors(self.normals, t)
         if not self.smooth:
-            made = like(self.points, (self.points.shape[0], self.faces.shape[0], 3))
-            kc.launch(bands.face_normals, made.shape[:2], [self.points, self.faces], [made])
+            made = like(self.points, (self.points.shape[0], self.faces.shape[0]), kc.float3)
+            kc.launch(bands.face_normals, made.shape, [self.points, self.faces], [made])
             return repeated(made, t)
-        shape = (self.points.shape[0], self.points.shape[1], 3)
-        total, made = kc.zeros(shape, real=precision(self.points)), like(self.points, shape)
+        shape = self.points.shape[:2]
+        total = kc.zeros(shape, dtype=kc.float3, real=precision(self.points))
+        made = like(self.points, shape, kc.float3)
         total.zero_()  # On a tape: a replay adds again.
         kc.launch(bands.add_normals, (shape[0], self.faces.shape[0]), [self.points, self.faces], [total])
-        kc.launch(bands.unit_vectors, shape[:2], [total], [made])
+        kc.launch(bands.unit_vectors, shape, [total], [made])
         return corner_vectors(made, t)
 
 
 def corner_vectors(values: Array, t: Triangles) -> Array:
-    """(n, vertices, 3) to (n, slots, 9)."""
+    """(n, vertices) vectors to (n, slots) of three vectors."""
     if t.mix is None:
-        made = like(t.corner, (values.shape[0], t.slots, 9))
-        kc.launch(bands.gather_vectors, made.shape[:2], [values, t.faces], [made])
+        made = like(t.corner, (values.shape[0], t.slots), kc.vec(9))
+        kc.launch(bands.gather_vectors, made.shape, [values, t.faces], [made])
     else:
-        made = like(t.corner, (t.frames, t.slots, 9))
-        kc.launch(bands.mix_vectors, made.shape[:2], [for_frames(values, t.frames), t.faces, t.mix], [made])
+        made = like(t.corner, (t.frames, t.slots), kc.vec(9))
+        kc.launch(bands.mix_vectors, made.shape, [for_frames(values, t.frames), t.faces, t.mix, t.half], [made])
     return made
 
 
 def repeated(values: Array, t: Triangles) -> Array:
-    """(n, faces, 3) to (n, slots, 9)."""
-    made = like(t.corner, (values.shape[0], t.slots, 9))
-    kc.launch(bands.repeat_vectors, made.shape[:2], [values], [made])
+    """(n, faces) vectors to (n, slots) of three."""
+    made = like(t.corner, (values.shape[0], t.slots), kc.vec(9))
+    kc.launch(bands.repeat_vectors, made.shape, [values, t.half], [made])
     return made
 
 
@@ -153,20 +151,22 @@ def soft_colours(
     far: float, composite: bool,
 ) -> Array:  # fmt: skip
     """(frames, height, width, 4): SoftRas."""
-    top, inverse, weight, colour = samples(t), samples(t), samples(t), samples(t, 3)
-    limit, per_depth, grid = soft_limit(sigma, COLOUR_CUTOFF), 1 / (far - near), t.screen.grid(t.frames)
-    start = -1e30 if composite else eps
-    inputs = [t.corner, t.slope, t.deep, *t.lists, *t.screen.place, limit, t.perspective, far, per_depth, start]
+    top, inverse, weight, colour = samples(t), samples(t), samples(t), samples(t, kc.float3)
+    limit, grid = soft_limit(sigma, COLOUR_CUTOFF), t.screen.grid(t.frames)
+    sharpness = 1 / ((far - near) * gamma)
+    infinity = far - eps * (far - near)  # where z is eps
+    start = 1e30 if composite else infinity
+    inputs = [t.corner, t.slope, t.deep, *t.lists, *t.screen.place, limit, t.perspective, start]
     kc.launch(softras.nearest_depths, grid, inputs, [top])
     inputs = [
         t.banded("corner"), t.banded("slope"), t.banded("deep"), *surface.arguments(t), *t.lists, top, *t.screen.place,
-        1 / sigma, limit, t.perspective, far, per_depth, 1 / gamma,
+        1 / sigma, limit, t.perspective, sharpness,
     ]  # fmt: skip
     kc.launch(softras.blend(*surface.kind), grid, inputs, [inverse, weight, colour])
-    image = picture(t, 4)
+    image = picture(t, kc.float4)
     inputs = [tiled(a, t) for a in (inverse, weight, colour, top)]
-    inputs += [for_frames(background, t.frames), *grain(t.screen), eps, 1 / gamma, int(composite)]
-    kc.launch(resolve.resolve_soft, image.shape[:3], inputs, [image])
+    inputs += [for_frames(background, t.frames), *grain(t.screen), infinity, sharpness, int(composite)]
+    kc.launch(resolve.resolve_soft, image.shape, inputs, [image])
     return image
 
 
@@ -188,7 +188,7 @@ def see(t: Triangles, *, cull: bool) -> Seen:
     slack = (1e-12 if precision(t.corner) is kc.float64 else 1e-6) * max(t.screen.units)
     inputs = [t.corner, t.slope, t.deep, *t.lists, *t.screen.place, slack, t.perspective, int(cull)]
     kc.launch(visible.nearest_faces, grid, inputs, [slot])
-    weights, depth = samples(t, 3), samples(t)
+    weights, depth = samples(t, kc.float3), samples(t)
     inputs = [t.banded("corner"), t.banded("slope"), t.banded("deep"), slot, *t.screen.place, t.perspective]
     kc.launch(visible.look, grid, inputs, [weights, depth])
     return Seen(t, slot, weights, depth)
@@ -196,25 +196,25 @@ def see(t: Triangles, *, cull: bool) -> Seen:
 
 def painted(seen: Seen, surface: Surface, background: Array) -> Array:
     """(frames, height, width, 4): a hard picture."""
-    colour, image = colours_of(seen, surface), picture(seen.t, 4)
+    colour, image = colours_of(seen, surface), picture(seen.t, kc.float4)
     inputs = [tiled(colour, seen.t), tiled(seen.slot, seen.t), for_frames(background, seen.t.frames)]
-    kc.launch(resolve.resolve_painted, image.shape[:3], [*inputs, *grain(seen.t.screen)], [image])
+    kc.launch(resolve.resolve_painted, image.shape, [*inputs, *grain(seen.t.screen)], [image])
     return image
 
 
 def masked(seen: Seen, surface: Surface, background: Array, *, sigmainv: float) -> Array:
     """(frames, height, width, 4): DIB-R."""
     t = seen.t
-    colour, left, image = colours_of(seen, surface), samples(t), picture(t, 4)
+    colour, left, image = colours_of(seen, surface), samples(t), picture(t, kc.float4)
     inputs = [t.banded("corner"), *t.lists, *t.screen.place, sigmainv, mask_limit(sigmainv), seen.slot]
     kc.launch(visible.soft_mask, t.screen.grid(t.frames), inputs, [left])
     inputs = [tiled(colour, t), tiled(seen.slot, t), tiled(left, t), for_frames(background, t.frames)]
-    kc.launch(resolve.resolve_masked, image.shape[:3], [*inputs, *grain(t.screen)], [image])
+    kc.launch(resolve.resolve_masked, image.shape, [*inputs, *grain(t.screen)], [image])
     return image
 
 
 def colours_of(seen: Seen, surface: Surface) -> Array:
-    colour = samples(seen.t, 3)
+    colour = samples(seen.t, kc.float3)
     inputs = [*surface.arguments(seen.t), seen.slot, seen.weights]
     kc.launch(visible.paint(*surface.kind), seen.t.screen.grid(seen.t.frames), inputs, [colour])
     return colour
@@ -230,11 +230,11 @@ def depths(seen: Seen, *, nothing: float) -> Array:
 
 def normals(seen: Seen, surface: Surface) -> Array:
     """(frames, height, width, 3) in the world."""
-    t, vector, image = seen.t, samples(seen.t, 3), picture(seen.t, 3)
+    t, vector, image = seen.t, samples(seen.t, kc.float3), picture(seen.t, kc.float3)
     rows = for_bands(surface.corner_normals(t), t.frames)
     kc.launch(visible.mix_seen, t.screen.grid(t.frames), [rows, seen.slot, seen.weights, 1], [vector])
     inputs = [tiled(vector, t), tiled(seen.slot, t), *grain(t.screen)]
-    kc.launch(resolve.resolve_vectors, image.shape[:3], inputs, [image])
+    kc.launch(resolve.resolve_vectors, image.shape, inputs, [image])
     return image
 
 
@@ -242,7 +242,7 @@ def indices(seen: Seen, numbers: Any) -> Array:
     """(frames, height, width) whole numbers: numbers[face], -1 where nothing is seen."""
     t = seen.t
     image = kc.empty((t.frames, *t.screen.size), dtype=int)
-    inputs = [tiled(seen.slot, t), t.faces.shape[0], *grain(t.screen), numbers]
+    inputs = [tiled(seen.slot, t), t.half, *grain(t.screen), numbers]
     kc.launch(resolve.resolve_index, image.shape, inputs, [image])
     return image
 
@@ -250,30 +250,30 @@ def indices(seen: Seen, numbers: Any) -> Array:
 def flow(seen: Seen, points: Array, pose: Array, lens: Array, *, perspective: bool, near: float) -> Array:
     """(frames, height, width, 2): how far what is seen moves to the right and down, in pixels, if the vertices go to
     `points`, seen by the camera of `pose` and `lens`."""
-    t, moved, image = seen.t, samples(seen.t, 2), picture(seen.t, 2)
+    t, moved, image = seen.t, samples(seen.t, kc.float2), picture(seen.t, kc.float2)
     view = for_bands(view_of(points, pose), t.frames)
     mix = t.mix if t.mix is not None else kc.zeros((1, 1), dtype=kc.mat33, real=precision(points))
-    inputs = [view, for_bands(lens, t.frames), t.faces, mix, int(t.mix is not None), int(perspective), near]
+    inputs = [view, for_bands(lens, t.frames), t.faces, mix, t.half, int(perspective), near]
     inputs += [*t.screen.place, seen.slot, seen.weights]
     kc.launch(visible.flow_seen, t.screen.grid(t.frames), inputs, [moved])
     inputs = [tiled(moved, t), tiled(seen.slot, t), *grain(t.screen)]
-    kc.launch(resolve.resolve_flow, image.shape[:3], inputs, [image])
+    kc.launch(resolve.resolve_flow, image.shape, inputs, [image])
     return image
 
 
 # -- memory
-def samples(t: Triangles, channels: int = 0) -> Array:
-    """Memory for a number, or several, of each sample."""
-    return like(t.corner, (*t.screen.grid(t.frames), *([channels] if channels else [])))
+def samples(t: Triangles, dtype: Any = float) -> Array:
+    """Memory for something of each sample."""
+    return like(t.corner, t.screen.grid(t.frames), dtype)
 
 
 def tiled(array: Array, t: Triangles) -> Array:
     """The same with all tiles of a frame side by side."""
-    return array.reshape(t.frames, t.screen.tiles, 64, *array.shape[3:])
+    return array.reshape(t.frames, t.screen.tiles, 64)
 
 
-def picture(t: Triangles, channels: int = 0) -> Array:
-    return like(t.corner, (t.frames, *t.screen.size, *([channels] if channels else [])))
+def picture(t: Triangles, dtype: Any = float) -> Array:
+    return like(t.corner, (t.frames, *t.screen.size), dtype)
 
 
 def grain(screen: Screen) -> list[int]:

@@ -68,16 +68,20 @@ class Triangles:
     screen: Screen
     frames: int
     faces: Array
+    """(m, 3), of which the first `count` are drawn."""
+    count: int
     perspective: int
     corner: Array
-    """(frames, slots, 6)."""
+    """(frames, slots) of six numbers."""
     deep: Array
-    """(frames, slots, 3): inverse depths of the corners, or depths for an orthographic camera."""
+    """(frames, slots): inverse depths of the corners, or depths for an orthographic camera."""
     edges: Array
     starts: Array
     items: Array
     mix: Array | None = None
     """(frames, slots) 3 × 3 weights, where faces may have been clipped."""
+    half: int = 0
+    """Where the second slots of faces begin, if they have any."""
     _copies: dict[str, Array] = field(default_factory=dict)
 
     @property
@@ -90,8 +94,8 @@ class Triangles:
 
     @cached_property
     def slope(self) -> Array:
-        """(frames, slots, 4): how barycentric weights change on the screen."""
-        made = like(self.corner, (self.frames, self.slots, 4))
+        """(frames, slots) of four numbers: how barycentric weights change on the screen."""
+        made = like(self.corner, (self.frames, self.slots), kc.vec(4))
         kc.launch(bands.slopes, (self.frames, self.slots), [self.corner, self.edges], [made])
         return made
 
@@ -102,9 +106,9 @@ class Triangles:
         return self._copies[name]
 
 
-def like(array: Array, shape: tuple[int, ...]) -> Array:
+def like(array: Array, shape: tuple[int, ...], dtype: Any = float) -> Array:
     """Memory for numbers of the precision of an array."""
-    return kc.empty(shape, real=precision(array))
+    return kc.empty(shape, dtype=dtype, real=precision(array))
 
 
 def precision(array: Array) -> Any:
@@ -112,12 +116,17 @@ def precision(array: Array) -> Any:
 
 
 def for_bands(rows: Array, frames: int) -> Array:
-    """(n, k, m) for frames, or fewer that are used again, to (4 frames, k, m) for bands."""
+    """(n, k) for frames, or fewer that are used again, to (4 frames, k) for bands."""
     n, shape = rows.shape[0], tuple(rows.shape[1:])
-    flat = rows.reshape(n, -1)
-    made = like(rows, (frames, BANDS, flat.shape[1]))
-    kernel = bands.copy_bands if n == frames else bands.spread_bands
-    kc.launch(kernel, made.shape, [flat], [made])
+    made = like(rows, (frames, BANDS, *shape), rows.dtype)
+    source = rows.reals()
+    count = source.size // n
+    if n == frames and count % 64 == 0:
+        target = made.reals().reshape(frames, BANDS, count // 64, 64)
+        kc.launch(bands.copy_bands, target.shape, [source.reshape(n, count // 64, 64)], [target])
+    else:
+        target = made.reals().reshape(frames, BANDS, count)
+        kc.launch(bands.spread_bands, target.shape, [source.reshape(n, count)], [target])
     return made.reshape(frames * BANDS, *shape)
 
 
@@ -126,54 +135,58 @@ def for_frames(rows: Array, frames: int) -> Array:
     n, shape = rows.shape[0], tuple(rows.shape[1:])
     if n == frames:
         return rows
-    flat = rows.reshape(n, -1)
-    made = like(rows, (frames, flat.shape[1]))
-    kc.launch(bands.spread_rows, made.shape, [flat], [made])
-    return made.reshape(frames, *shape)
+    made = like(rows, (frames, *shape), rows.dtype)
+    source = rows.reals()
+    grid = (frames, source.size // n)
+    kc.launch(bands.spread_rows, grid, [source.reshape(n, grid[1])], [made.reals().reshape(*grid)])
+    return made
 
 
 def points_for_frames(points: Array, frames: int) -> Array:
     """(n, vertices) points to (frames, vertices)."""
     if points.shape[0] == frames:
         return points
-    made = like(points, (frames, points.shape[1], 3))
-    kc.launch(bands.spread_points, made.shape[:2], [points], [made])
+    made = like(points, (frames, points.shape[1]), kc.float3)
+    kc.launch(bands.spread_points, made.shape, [points], [made])
     return made
 
 
 def view_of(points: Array, pose: Array) -> Array:
-    """(frames, vertices, 3): x right, y up, depth."""
-    made = like(pose, (points.shape[0], points.shape[1], 3))
-    kc.launch(triangles.view_vertices, made.shape[:2], [points, pose], [made])
+    """(frames, vertices): x right, y up, depth."""
+    made = like(pose, points.shape[:2], kc.float3)
+    kc.launch(triangles.view_vertices, made.shape, [points, pose], [made])
     return made
 
 
 def lay_out(
-    view: Array, faces: Array, lens: Array, screen: Screen, *, perspective: bool, near: float, reach: float, fixed: bool
-) -> Triangles:
+    view: Array, faces: Array, count: int, lens: Array, screen: Screen, *, perspective: bool, near: float, reach: float,
+    fixed: bool,
+) -> Triangles:  # fmt: skip
     """Triangles on the screen, whose soft borders reach `reach` far, and lists of them for all tiles.
 
     `fixed`: what is recorded now will run again with other vertices. Then there is room for faces that will be clipped,
     and for longer lists; lists that do not fit into it are replaced by all faces.
     """
-    frames, count = view.shape[0], faces.shape[0]
+    frames = view.shape[0]
     clips = fixed or bool((view.numpy()[..., 2] < near).any())
-    slots = 2 * count if clips else count
-    grid = (frames, slots)
-    corner, deep = like(view, (*grid, 6)), like(view, (*grid, 3))
+    half = max(64, -(-count // 64) * 64)
+    grid = (frames, 2 * half if clips else half)
+    corner, deep = like(view, grid, kc.vec(6)), like(view, grid, kc.float3)
     there, mix = kc.empty(grid, dtype=int), None
-    common = [view, faces, lens, int(perspective), screen.units]
+    common = [view, faces, lens, int(perspective), screen.units, count]
     if clips:
-        mix = kc.empty(grid, dtype=kc.mat33, real=precision(view))
-        kc.launch(triangles.clip_faces, grid, [*common, near], [corner, deep, mix, there])
+        mix = like(view, grid, kc.mat33)
+        kc.launch(triangles.clip_faces, grid, [*common, near, half], [corner, deep, mix, there])
     else:
         kc.launch(triangles.project_faces, grid, common, [corner, deep, there])
-    edges, box = like(view, (*grid, 22)), kc.empty(grid, dtype=kc.int4)
+    edges, box = like(view, grid, kc.vec(22)), kc.empty(grid, dtype=kc.int4)
     kc.launch(
         triangles.tabulate, grid, [corner, there, screen.units, reach, screen.rows, screen.columns], [edges, box]
     )
     starts, items = _lists(box, screen, fixed)
-    return Triangles(screen, frames, faces, int(perspective), corner, deep, edges, starts, items, mix)
+    return Triangles(
+        screen, frames, faces, count, int(perspective), corner, deep, edges, starts, items, mix, half if clips else 0
+    )
 
 
 def _lists(box: Array, screen: Screen, fixed: bool) -> tuple[Array, Array]:

@@ -240,7 +240,7 @@ class Scene:
             if self._view is None:
                 self._view = view_of(self.points, self.row("pose"))
             self._triangles[limit] = lay_out(
-                self._view, self.arrays["faces"], self.row("lens"), self.screen,
+                self._view, self.arrays["faces"], self.inputs.faces, self.row("lens"), self.screen,
                 perspective=self.inputs.perspective, near=float(self.style.near), reach=float(np.sqrt(limit)),
                 fixed=self.inputs.on_tape,
             )  # fmt: skip
@@ -294,7 +294,7 @@ class Scene:
 
     def face(self) -> Any:
         count = self.arrays["faces"].shape[0]
-        return pictures.indices(self.seen(cull=self.culls), np.arange(max(count, 1), dtype=np.int32))
+        return pictures.indices(self.seen(cull=self.culls), np.arange(count, dtype=np.int32))
 
     def object(self) -> Any:
         return pictures.indices(self.seen(cull=self.culls), self.inputs.objects)

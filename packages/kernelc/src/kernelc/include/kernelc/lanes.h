@@ -135,6 +135,14 @@ KC_LANE int64_t kc_highest(vb m, vl x) {
         } \
         return x; \
     } \
+    /* Adds the first four lanes to four numbers side by side. */ \
+    KC_LANE void kc_add4(T* p, V x) { \
+        typedef T four __attribute__((vector_size(4 * sizeof(T)))); \
+        typedef T there __attribute__((vector_size(4 * sizeof(T)), aligned(sizeof(T)), may_alias)); \
+        four low; \
+        __builtin_memcpy(&low, &x, sizeof low); \
+        *(there*)p += low; \
+    } \
     /* The sum of the active lanes, in pairs: the same bits on every run. */ \
     KC_LANE T kc_sum(bool full, vb active, V x) { \
         if (KC_UNLIKELY(!full)) x = kc_select(active, x, V{}); \

@@ -4,13 +4,14 @@ Numbers that belong to one thing lie side by side: the last axis here is "things
 """
 
 import kernelc as kc
+from nablasim.render.kernels.triangles import face_of
 
 
-@kc.kernel
-def copy_bands(source: kc.Array[float, 2], copies: kc.Array[float, 3]):
+@kc.kernel(block=64)
+def copy_bands(source: kc.Array[float, 3], copies: kc.Array[float, 4]):
     """A row for each frame becomes a row for each of its bands."""
-    b, band, k = kc.tid()
-    copies[b, band, k] = source[b, k]
+    b, band, k, p = kc.tid()
+    copies[b, band, k, p] = source[b, k, p]
 
 
 @kc.kernel
@@ -50,18 +51,23 @@ def corner_of(mix, k, a, b, c):
 @kc.kernel
 def gather_vectors(x: kc.Array[kc.float3, 2], faces: kc.Array[int, 2], out: kc.Array[kc.vec(9), 2]):
     """What the vertices of each face have: positions, normals, colours."""
-    i, f = kc.tid()
+    i, s = kc.tid()
+    f = face_of(s, 0, faces.shape[0])
     a, b, c = x[i, faces[f, 0]], x[i, faces[f, 1]], x[i, faces[f, 2]]
-    out[i, f] = kc.vec(9)(a.x, a.y, a.z, b.x, b.y, b.z, c.x, c.y, c.z)
+    out[i, s] = kc.vec(9)(a.x, a.y, a.z, b.x, b.y, b.z, c.x, c.y, c.z)
 
 
 @kc.kernel
 def mix_vectors(
-    x: kc.Array[kc.float3, 2], faces: kc.Array[int, 2], mix: kc.Array[kc.mat33, 2], out: kc.Array[kc.vec(9), 2]
+    x: kc.Array[kc.float3, 2],
+    faces: kc.Array[int, 2],
+    mix: kc.Array[kc.mat33, 2],
+    half: int,
+    out: kc.Array[kc.vec(9), 2],
 ):
     """The same for slots that hold parts of faces."""
     i, s = kc.tid()
-    f = s % faces.shape[0]
+    f = face_of(s, half, faces.shape[0])
     p, q, r = x[i, faces[f, 0]], x[i, faces[f, 1]], x[i, faces[f, 2]]
     m = mix[i, s]
     a, b, c = corner_of(m, 0, p, q, r), corner_of(m, 1, p, q, r), corner_of(m, 2, p, q, r)
@@ -69,26 +75,31 @@ def mix_vectors(
 
 
 @kc.kernel
-def repeat_vectors(x: kc.Array[kc.float3, 2], out: kc.Array[kc.vec(9), 2]):
+def repeat_vectors(x: kc.Array[kc.float3, 2], half: int, out: kc.Array[kc.vec(9), 2]):
     """What each face has, at all three corners: colours, flat normals. Parts of a face have what the face has."""
     i, s = kc.tid()
-    v = x[i, s % x.shape[1]]
+    v = x[i, face_of(s, half, x.shape[1])]
     out[i, s] = kc.vec(9)(v.x, v.y, v.z, v.x, v.y, v.z, v.x, v.y, v.z)
 
 
 @kc.kernel
 def gather_uvs(x: kc.Array[kc.float2, 2], faces: kc.Array[int, 2], out: kc.Array[kc.vec(6), 2]):
-    i, f = kc.tid()
+    i, s = kc.tid()
+    f = face_of(s, 0, faces.shape[0])
     a, b, c = x[i, faces[f, 0]], x[i, faces[f, 1]], x[i, faces[f, 2]]
-    out[i, f] = kc.vec(6)(a.x, a.y, b.x, b.y, c.x, c.y)
+    out[i, s] = kc.vec(6)(a.x, a.y, b.x, b.y, c.x, c.y)
 
 
 @kc.kernel
 def mix_uvs(
-    x: kc.Array[kc.float2, 2], faces: kc.Array[int, 2], mix: kc.Array[kc.mat33, 2], out: kc.Array[kc.vec(6), 2]
+    x: kc.Array[kc.float2, 2],
+    faces: kc.Array[int, 2],
+    mix: kc.Array[kc.mat33, 2],
+    half: int,
+    out: kc.Array[kc.vec(6), 2],
 ):
     i, s = kc.tid()
-    f = s % faces.shape[0]
+    f = face_of(s, half, faces.shape[0])
     p, q, r = x[i, faces[f, 0]], x[i, faces[f, 1]], x[i, faces[f, 2]]
     m = mix[i, s]
     a, b, c = corner_of(m, 0, p, q, r), corner_of(m, 1, p, q, r), corner_of(m, 2, p, q, r)

@@ -2,6 +2,7 @@
 
 import kernelc as kc
 from nablasim.render.kernels.coverage import alpha_of
+from nablasim.render.kernels.triangles import face_of
 from nablasim.render.kernels.visible import mask_of
 
 
@@ -32,12 +33,13 @@ def resolve_soft(
     background: kc.Array[kc.float3],
     tiles_x: int,
     sampling: int,
-    eps: float,
-    per_gamma: float,
+    infinity: float,
+    sharpness: float,
     composite: int,
     image: kc.Array[kc.float4, 3],
 ):
-    """SoftRas: the weighted mean of the faces' colours and the background's, or of the faces' alone, over it."""
+    """SoftRas: the weighted mean of the faces' colours and the background's, which weighs as much as something at the
+    depth `infinity`; or that of the faces' alone, over the background."""
     b, i, j = kc.tid()
     mean = kc.float4()
     behind = background[b]
@@ -48,7 +50,7 @@ def resolve_soft(
         if composite != 0:
             c = c * (alpha / (w if w > 0.0 else 1.0)) + behind * (1.0 - alpha)
         else:
-            rest = kc.exp((eps - kc.stop_grad(top[b, t, p])) * per_gamma)
+            rest = kc.exp((kc.stop_grad(top[b, t, p]) - infinity) * sharpness)
             c = (c + behind * rest) / (w + rest)
         mean = mean + kc.float4(c.x, c.y, c.z, alpha)
     image[b, i, j] = mean / float(sampling * sampling)
@@ -153,10 +155,10 @@ def resolve_flow(
 
 @kc.kernel
 def resolve_index(
-    seen: kc.Array[int, 3], faces: int, tiles_x: int, sampling: int, numbers: kc.Array[int], image: kc.Array[int, 3]
+    seen: kc.Array[int, 3], half: int, tiles_x: int, sampling: int, numbers: kc.Array[int], image: kc.Array[int, 3]
 ):
     """numbers[face] of the sample in the middle of each pixel; -1 where it sees nothing."""
     b, i, j = kc.tid()
     t, p = sample_place(i, j, (sampling // 2) * sampling + sampling // 2, sampling, tiles_x)
     s = seen[b, t, p]
-    image[b, i, j] = numbers[s % faces] if s >= 0 else -1
+    image[b, i, j] = numbers[face_of(s, half, numbers.shape[0])] if s >= 0 else -1

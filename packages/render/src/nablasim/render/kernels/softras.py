@@ -43,12 +43,10 @@ def nearest_depths(
     units: kc.float2,
     limit: float,
     perspective: int,
-    far: float,
-    per_depth: float,
     start: float,
     top: kc.Array[float, 3],
 ):
-    """The largest z = (far - depth) / (far - near) of the faces that reach a pixel, at least `start`."""
+    """The smallest depth of the faces that reach a pixel, at most `start`."""
     band, t, p = kc.tid()
     b = band // BANDS
     tile = (band % BANDS) * top.shape[1] + t
@@ -62,8 +60,8 @@ def nearest_depths(
         if inside or d < limit:
             q, m, h = corner[b, s], slope[b, s], deep[b, s]
             pa, pb, pc, depth = surface_weights(q, m, h, x, y, perspective, e[21] == 0.0, u, v, w)
-            z = kc.stop_grad((far - depth) * per_depth)
-            best = z if z > best else best
+            depth = kc.stop_grad(depth)
+            best = depth if depth < best else best
     top[band, t, p] = best
 
 
@@ -96,19 +94,21 @@ def blend(textured: bool, wrapped: bool, is_lit: bool, shines: bool, harmonics: 
         scale: float,
         limit: float,
         perspective: int,
-        far: float,
-        per_depth: float,
-        per_gamma: float,
+        sharpness: float,
         inverse: kc.Array[float, 3],
         weight: kc.Array[float, 3],
         colour: kc.Array[kc.float3, 3],
     ):
-        """Sums over the faces that reach a pixel: coverage, weights D exp((z - top) / gamma), and weighted colours."""
+        """Sums over the faces that reach a pixel: coverage, weights, and weighted colours.
+
+        A weight is D exp(z / gamma) with z = (far - depth) / (far - near), relative to that of the smallest depth:
+        D exp((top - depth) sharpness), which is more exact than a difference of two z.
+        """
         band, t, p = kc.tid()
         b = band // BANDS
         tile = (band % BANDS) * top.shape[1] + t
         x, y = pixel_centre(tile, p, tiles_x, rows, columns, units)
-        z_top = kc.stop_grad(top[band, t, p])
+        nearest = kc.stop_grad(top[band, t, p])
         left = 1.0
         total = 0.0
         red, green, blue = 0.0, 0.0, 0.0
@@ -123,7 +123,7 @@ def blend(textured: bool, wrapped: bool, is_lit: bool, shines: bool, harmonics: 
                 cover, left = absorb(left, soft_sign(d2, inside, scale))
                 m, h = slope[band, s], deep[band, s]
                 pa, pb, pc, depth = surface_weights(q, m, h, x, y, perspective, e[21] == 0.0, u, v, w)
-                nearness = ((far - depth) * per_depth - z_top) * per_gamma
+                nearness = (nearest - depth) * sharpness
                 if nearness > NEGLIGIBLE:
                     share = cover * kc.exp(nearness)
                     if textured:

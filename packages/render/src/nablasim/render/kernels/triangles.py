@@ -1,7 +1,8 @@
 """From vertices to triangles on the screen: view transform, near-plane clipping, projection, tables for distances.
 
 A grid is (frame, vertex) or (frame, slot). A slot holds one triangle. A face has one slot, or two where faces may be
-clipped: slot f and slot faces + f. A slot without a triangle has an empty box, and is in no list.
+clipped: slot f and slot half + f. There are multiples of 64 slots. A slot without a triangle has an empty box, and is in
+no list.
 
 The screen is NDC times `units`: (1, 1), or half the picture's size where distances are measured in pixels.
 """
@@ -14,6 +15,13 @@ STUB = 1e-12
 """An edge shorter than this counts as one of this length, so that it has a direction."""
 
 FAR = 1e9
+
+
+@kc.func
+def face_of(slot, half, count):
+    """The face of a slot; the last one for slots that belong to none."""
+    f = slot - half if half > 0 and slot >= half else slot
+    return f if f < count else count - 1
 
 
 @kc.kernel
@@ -56,15 +64,17 @@ def project_faces(
     lens: kc.Array[kc.vec(5)],
     perspective: int,
     units: kc.float2,
+    count: int,
     corner: kc.Array[kc.vec(6), 2],
     deep: kc.Array[kc.float3, 2],
     there: kc.Array[int, 2],
 ):
     """Every face is one triangle: nothing is nearer than the near plane."""
-    i, f = kc.tid()
+    i, s = kc.tid()
+    f = face_of(s, 0, faces.shape[0])
     a, b, c = view[i, faces[f, 0]], view[i, faces[f, 1]], view[i, faces[f, 2]]
-    store_triangle(a, b, c, lens[i], perspective, units, i, f, corner, deep)
-    there[i, f] = 1
+    store_triangle(a, b, c, lens[i], perspective, units, i, s, corner, deep)
+    there[i, s] = 1 if s < count else 0
 
 
 @kc.func
@@ -91,7 +101,9 @@ def clip_faces(
     lens: kc.Array[kc.vec(5)],
     perspective: int,
     units: kc.float2,
+    count: int,
     near: float,
+    half: int,
     corner: kc.Array[kc.vec(6), 2],
     deep: kc.Array[kc.float3, 2],
     mix: kc.Array[kc.mat33, 2],
@@ -103,9 +115,9 @@ def clip_faces(
     corners b, c: the triangles p b c and p c q. Row k of `mix` says of which corners of the face corner k is made.
     """
     i, s = kc.tid()
-    count = faces.shape[0]
-    f = s % count
-    second = s >= count
+    f = face_of(s, half, faces.shape[0])
+    second = s >= half
+    is_face = (s - half if second else s) < count
     a, b, c = view[i, faces[f, 0]], view[i, faces[f, 1]], view[i, faces[f, 2]]
     front_a, front_b, front_c = a.z >= near, b.z >= near, c.z >= near
     many = int(front_a) + int(front_b) + int(front_c)
@@ -116,7 +128,7 @@ def clip_faces(
         first = 2 if front_a and front_b else (1 if front_a else 0)
     a, b, c = rotated(first, a, b, c)
     e0, e1, e2 = rotated(first, kc.float3(1.0, 0.0, 0.0), kc.float3(0.0, 1.0, 0.0), kc.float3(0.0, 0.0, 1.0))
-    exists = many > 0 and (not second or many == 2)
+    exists = is_face and many > 0 and (not second or many == 2)
     # Far in front of the camera: slots without a triangle stay finite.
     p, q, r = kc.float3(0.0, 0.0, near), kc.float3(0.0, 0.0, near), kc.float3(0.0, 0.0, near)
     wp, wq, wr = e0, e1, e2

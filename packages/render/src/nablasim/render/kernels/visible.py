@@ -9,6 +9,7 @@ import kernelc as kc
 from nablasim.render.kernels.bins import tile_range
 from nablasim.render.kernels.coverage import BANDS, nearest_boundary, pixel_centre, squared_distance
 from nablasim.render.kernels.surface import lit, mixed, mixed_uv, surface_weights
+from nablasim.render.kernels.triangles import face_of
 
 
 @kc.kernel(block=64)
@@ -209,7 +210,7 @@ def flow_seen(
     lens: kc.Array[kc.vec(5)],
     faces: kc.Array[int, 2],
     mix: kc.Array[kc.mat33, 2],
-    is_mixed: int,
+    half: int,
     perspective: int,
     near: float,
     tiles_x: int,
@@ -230,9 +231,8 @@ def flow_seen(
     moved = kc.float2()
     if s >= 0:
         w = weights[band, t, p]
-        f = s
-        if is_mixed != 0:
-            f = s % faces.shape[0]
+        f = face_of(s, half, faces.shape[0])
+        if half > 0:
             m = mix[b, s]
             w = kc.float3(
                 w.x * m[0, 0] + w.y * m[1, 0] + w.z * m[2, 0],
