@@ -13,7 +13,12 @@ def camera_of(perspective=True):
 
 def for_reference(camera, size):
     """The camera as reference.py takes it."""
-    return np.asarray(camera.rotation), np.asarray(camera.eye), [float(v) for v in camera.lens(size)], camera.perspective
+    return (
+        np.asarray(camera.rotation),
+        np.asarray(camera.eye),
+        [float(v) for v in camera.lens(size)],
+        camera.perspective,
+    )
 
 
 def scene(name, seed=0):

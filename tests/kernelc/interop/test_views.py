@@ -186,3 +186,29 @@ def test_a_view_that_is_written_overlaps_its_parent():
     with pytest.raises(kc.Overlap):
         kc.launch(square, 2, [x[0:2]], [x[1:3]])
     kc.launch(square, 2, [x[0:2]], [x[2:4]])
+
+
+@kc.kernel
+def squares(x: kc.Array[float], y: kc.Array[float]):
+    i = kc.tid()
+    y[i] = x[i] * x[i]
+
+
+def test_vectors_as_numbers_have_the_gradients_of_the_vectors():
+    v = kc.array(np.arange(1.0, 7.0).reshape(2, 3), dtype=kc.float3, requires_grad=True)
+    assert v.shape == (2,) and v.reals().shape == (2, 3)
+    y = kc.zeros(6, real=kc.float64)
+    with kc.Tape() as tape:
+        kc.launch(squares, 6, [v.reals().reshape(6)], [y])
+    tape.backward(grads={y: np.ones(6)})
+    assert np.array_equal(v.grad.numpy(), 2 * v.numpy())
+
+
+def test_structs_are_not_numbers_of_one_kind():
+    @kc.struct
+    class Pair:
+        a: float
+        b: int
+
+    with pytest.raises(kc.WrongDtype, match="one kind"):
+        kc.zeros(3, dtype=Pair).reals()

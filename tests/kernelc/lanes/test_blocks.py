@@ -80,6 +80,33 @@ def test_blocks_fill_groups_of_every_width(block):
         kc.kernel(block=block)
 
 
+@kc.kernel(block=64)
+def runs(x: kc.Array[float, 2], v: kc.Array[kc.float3, 2], y: kc.Array[float, 3], total: kc.Array[float, 2]):
+    """Elements that lie side by side although they are not the threads' own: several blocks read and add to them."""
+    i, j, p = kc.tid()
+    w = v[j, p]
+    if p % 3 != 1:
+        y[i, j, p] = x[i, p] * w.y + w.x * w.z
+    total[i, p] += y[i, j, p] if p > 40 else x[i, p]
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_elements_side_by_side_are_read_and_written_together(width):
+    kc.config.lanes = width
+    results = []
+    for device in ("cpu", "python"):
+        r = np.random.default_rng(3)
+        x = kc.array(r.normal(size=(2, 64)), requires_grad=True)
+        v = kc.array(r.normal(size=(3, 64, 3)), dtype=kc.float3, requires_grad=True)
+        y, total = kc.zeros((2, 3, 64), real=kc.float64), kc.zeros((2, 64), real=kc.float64)
+        with kc.Tape() as tape:
+            kc.launch(runs, (2, 3, 64), [x, v], [y, total], device=device)
+        tape.backward(grads={y: r.normal(size=(2, 3, 64)), total: r.normal(size=(2, 64))})
+        results.append([np.array(a.numpy()) for a in (y, total, x.grad, v.grad)])
+    for found, wanted in zip(*results):
+        np.testing.assert_allclose(found, wanted, atol=1e-12)
+
+
 # -- rows
 @kc.kernel
 def spread(index: kc.Array[int, 2], x: kc.Array[float, 2], total: kc.Array[float, 2]):

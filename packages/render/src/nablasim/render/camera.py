@@ -18,7 +18,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 Points = Any
 """A NumPy array, anything that becomes one, or a torch tensor; the last axis holds the coordinates."""
@@ -91,8 +90,9 @@ class Camera:
     def opencv(cls, K: Points, R: Points, t: Points, size: tuple[int, int]) -> Camera:
         """A calibrated camera: x_camera = R x + t with x right, y down, z forward, and pixels u = K x_camera / z.
 
-        `K` is the 3 × 3 matrix for pictures of `size` (height, width), where pixel (i, j) covers [j, j + 1) × [i, i + 1);
-        if your K has pixel centres at whole numbers, add 0.5 to cx and cy. Lens distortion is not part of it.
+        `K` is the 3 × 3 matrix for pictures of `size` (height, width), where pixel (i, j) covers [j, j + 1) ×
+        [i, i + 1); if your K has pixel centres at whole numbers, add 0.5 to cx and cy. Lens distortion is not part of
+        it.
         """
         xp = _library(K, R, t)
         K, R, t = (_as(xp, v, K, R, t) for v in (K, R, t))
@@ -120,8 +120,8 @@ class Camera:
         return len(np.shape(self.rotation)) == 3 or len(np.shape(self.eye)) == 2
 
     def lens(self, size: tuple[float, float]) -> list[Number]:
-        """kx, ky, ox, oy, skew for a picture of `size` (height, width): NDC x = kx x + skew y + ox, y = ky y + oy, where
-        x and y are of the view, divided by the depth by a perspective camera."""
+        """kx, ky, ox, oy, skew for a picture of `size` (height, width): NDC x = kx x + skew y + ox, y = ky y + oy,
+        where x and y are of the view, divided by the depth by a perspective camera."""
         if self.intrinsics is None:
             aspect = size[1] / size[0]
             return [1 / (self.half_height * aspect), 1 / self.half_height, 0.0, 0.0, 0.0]
@@ -179,7 +179,7 @@ def pixels_to_ndc(pixels: Points, size: tuple[int, int]) -> Points:
 
 
 # -- making cameras
-def _half_height(fov: Number | None, scale: Number | None) -> tuple[Number, bool]:
+def _half_height(fov: Any, scale: Any) -> tuple[Number, bool]:
     if fov is not None and scale is not None:
         raise ValueError("give fov for a perspective camera or scale for an orthographic one, not both")
     if scale is not None:
@@ -276,7 +276,7 @@ def _points(points: Points) -> Points:
     return array if array.dtype.kind == "f" else array.astype(np.float64)
 
 
-def _like(value: ArrayLike | Points, points: Points) -> Points:
+def _like(value: Points, points: Points) -> Points:
     """A value as an array of the kind, precision and device of the points. A tensor stays one, with its gradient."""
     if _is_tensor(value):
         return value.to(points) if _is_tensor(points) else value

@@ -33,14 +33,24 @@ class Inputs:
     on_tape: bool
     perspective: bool
     moved_perspective: bool
+    clips: bool
+    """Whether something may be nearer than the near plane."""
     lit: bool
     shines: bool
     harmonics: bool
     objects: Any
 
+    @property
+    def shape_key(self) -> tuple[Any, ...]:
+        """What decides about kernels beside names and shapes."""
+        return (
+            self.frames, self.faces, self.is_batch, self.perspective, self.moved_perspective, self.clips, self.lit,
+            self.shines, self.harmonics, self.objects.tobytes() if self.objects.any() else None,
+        )  # fmt: skip
+
 
 def gather(
-    mesh: Mapping[str, Any], camera: Camera, size: tuple[int, int], *, lights: Sequence[Light] | None,
+    mesh: Mapping[str, Any], camera: Camera, size: tuple[int, int], *, near: float, lights: Sequence[Light] | None,
     material: Material, shines: bool, background: Any, moved: Any, moved_camera: Camera | None,
 ) -> Inputs:  # fmt: skip
     """Check everything, and bring it into the shapes that the kernels read."""
@@ -74,8 +84,17 @@ def gather(
         objects[:face_count] = _numpy(mesh["objects"])
     return Inputs(
         list(found), list(found.values()), frames, face_count, is_batch, on_tape, camera.perspective, other.perspective,
+        on_tape or _is_nearer(found["vertices"], found["pose"], near),
         packed is not None, packed is not None and packed.shines, packed is not None and packed.harmonics, objects,
     )  # fmt: skip
+
+
+def _is_nearer(vertices: Any, pose: Any, near: float) -> bool:
+    """Whether any vertex is nearer to a camera than the near plane."""
+    x, rows = _numpy(vertices), _numpy(pose)
+    back, eye = rows[:, 6:9], rows[:, 9:12]
+    depth = (eye * back).sum(1)[:, None] - (x @ back[:, :, None])[..., 0]
+    return bool((depth < near * (1 + 1e-5)).any())
 
 
 def _add_paint(found: dict[str, Any], mesh: Mapping[str, Any], make: Any, count: int, faces: int) -> None:
@@ -98,17 +117,17 @@ def _add_paint(found: dict[str, Any], mesh: Mapping[str, Any], make: Any, count:
     check_texture(_numpy(texture))
     if uvs is None:
         raise ValueError("a texture needs uvs, which say where on the texture each vertex lies: give uvs=(k, 2)")
-    shape = check_shape("uvs", _numpy(uvs), (None, 2), batch=True)
+    given = check_shape("uvs", _numpy(uvs), (None, 2), batch=True)
     found["texture"] = make.real(texture)
-    found["uvs"] = make.real(uvs) if len(shape) == 3 else make.real(uvs).reshape(1, *shape)
+    found["uvs"] = make.real(uvs) if len(given) == 3 else make.real(uvs).reshape(1, *given)
     if mesh.get("uv_faces") is not None:
-        if check_faces("uv_faces", _numpy(mesh["uv_faces"]), shape[-2], "uvs") != faces:
+        if check_faces("uv_faces", _numpy(mesh["uv_faces"]), given[-2], "uvs") != faces:
             raise ValueError(f"uv_faces has {len(mesh['uv_faces'])} faces, but faces has {faces}")
         found["uv_faces"] = make.whole(mesh["uv_faces"])
-    elif shape[-2] != count:
+    elif given[-2] != count:
         raise ValueError(
-            f"there are {shape[-2]} uvs for {count} vertices: give one per vertex, or uv_faces, which say which uv each "
-            "corner of a face has"
+            f"there are {given[-2]} uvs for {count} vertices: give one per vertex, or uv_faces, which say which uv "
+            "each corner of a face has"
         )
 
 
@@ -118,7 +137,9 @@ def _frames(rows: Mapping[str, int]) -> int:
     for name, n in rows.items():
         if n not in (1, most):
             largest = next(k for k, v in rows.items() if v == most)
-            raise ValueError(f"{name} has a batch of {n}, but {largest} one of {most}: they must agree, or be one for all")
+            raise ValueError(
+                f"{name} has a batch of {n}, but {largest} one of {most}: they must agree, or be one for all"
+            )
     return most
 
 
@@ -133,7 +154,7 @@ def pose_of(camera: Camera) -> Any:
 
 
 def _rows(value: Any, n: int, width: int) -> Any:
-    flat = value.reshape(-1, width) if _is_tensor(value) else np.asarray(value, float).reshape(-1, width)
+    flat: Any = value.reshape(-1, width) if _is_tensor(value) else np.asarray(value, float).reshape(-1, width)
     if flat.shape[0] == n:
         return flat
     return flat.expand(n, width) if _is_tensor(flat) else np.broadcast_to(flat, (n, width))
@@ -174,7 +195,9 @@ class _Tensors:
 
     def real(self, value: Any) -> Any:
         if is_array(value):
-            raise TypeError("arrays of kernelc and tensors cannot be mixed in one picture: pass vertices of the same kind")
+            raise TypeError(
+                "arrays of kernelc and tensors cannot be mixed in one picture: pass vertices of the same kind"
+            )
         if _is_tensor(value):
             return value.to(self.vertices)
         return torch.from_numpy(np.array(value, dtype=_numpy(self.vertices[:0]).dtype))

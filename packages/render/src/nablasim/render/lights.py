@@ -105,9 +105,7 @@ def pack(lights: Sequence[Light], material: Material, *, shines: bool) -> Lighti
     numbers = [material.ka, material.kd, material.ks, material.shininess]
     packed = _join([_shaped(n, v, ()).reshape(1) for n, v in zip(("ka", "kd", "ks", "shininess"), numbers)])
     table = _join(rows).reshape(1, len(rows), 10) if rows else np.zeros((1, 0, 10))
-    return Lighting(
-        _join([ambient, waves.reshape(27)]).reshape(1, 30), packed.reshape(1, 4), table, shines, harmonics
-    )
+    return Lighting(_join([ambient, waves.reshape(27)]).reshape(1, 30), packed.reshape(1, 4), table, shines, harmonics)
 
 
 def _add(a: Any, b: Any) -> Any:

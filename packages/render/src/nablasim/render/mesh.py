@@ -109,8 +109,8 @@ class Mesh:
 
 
 def join(meshes: Sequence[Mesh]) -> Mesh:
-    """Several meshes as one. All have colours (by vertex or by face; white where there are none), or all have uvs of one
-    texture, which the first mesh holds."""
+    """Several meshes as one. All have colours (by vertex or by face; white where there are none), or all have uvs of
+    one texture, which the first mesh holds."""
     if not meshes:
         raise ValueError("no meshes to join")
     textures = {id(m.texture): m.texture for m in meshes if m.texture is not None}
@@ -127,7 +127,7 @@ def join(meshes: Sequence[Mesh]) -> Mesh:
     }
     if textures:
         values["texture"] = next(iter(textures.values()))
-        starts = np.cumsum([0, *(len(m.uvs) for m in meshes)])
+        starts = np.cumsum([0, *(len(_plain(m.uvs)) for m in meshes)])
         indices = [_plain(m.faces if m.uv_faces is None else m.uv_faces) + n for m, n in zip(meshes, starts)]
         values |= {"uvs": _cat([m.uvs for m in meshes], 0), "uv_faces": np.concatenate(indices).astype(np.int32)}
     elif any(m.face_colors is not None for m in meshes):

@@ -13,7 +13,7 @@ import numpy as np
 
 import kernelc as kc
 from nablasim.render.kernels import bands, coverage, resolve, softras, visible
-from nablasim.render.raster import Array, Screen, Triangles, for_bands, for_frames, like, precision, view_of
+from nablasim.render.raster import Array, Number, Screen, Triangles, for_bands, for_frames, like, precision, view_of
 
 COLOUR_CUTOFF = 1e-4
 """SoftRas: faces outside of which less than this is seen are left out of colours,"""
@@ -135,11 +135,10 @@ def repeated(values: Array, t: Triangles) -> Array:
 
 
 # -- soft pictures
-def silhouette(t: Triangles, *, sigma: float) -> Array:
-    """(frames, height, width): 1 - Π(1 - D)."""
+def silhouette(t: Triangles, *, scale: Number, limit: Number) -> Array:
+    """(frames, height, width): 1 - Π(1 - D), D = sigmoid(±d² scale), without faces whose d² ≥ limit."""
     inverse = samples(t)
-    limit = soft_limit(sigma, SILHOUETTE_CUTOFF)
-    inputs = [t.banded("corner"), *t.lists, *t.screen.place, 1 / sigma, limit]
+    inputs = [t.banded("corner"), *t.lists, *t.screen.place, scale, limit]
     kc.launch(coverage.cover, t.screen.grid(t.frames), inputs, [inverse])
     image = picture(t)
     kc.launch(resolve.resolve_alpha, image.shape, [tiled(inverse, t), *grain(t.screen)], [image])
@@ -147,20 +146,18 @@ def silhouette(t: Triangles, *, sigma: float) -> Array:
 
 
 def soft_colours(
-    t: Triangles, surface: Surface, background: Array, *, sigma: float, gamma: float, eps: float, near: float,
-    far: float, composite: bool,
+    t: Triangles, surface: Surface, background: Array, *, scale: Number, limit: Number, sharpness: Number,
+    infinity: Number, start: Number, composite: bool,
 ) -> Array:  # fmt: skip
-    """(frames, height, width, 4): SoftRas."""
+    """(frames, height, width, 4): SoftRas. `infinity` is the depth of the background, `start` where looking for the
+    nearest face begins, `sharpness` how fast weights fall with depth."""
     top, inverse, weight, colour = samples(t), samples(t), samples(t), samples(t, kc.float3)
-    limit, grid = soft_limit(sigma, COLOUR_CUTOFF), t.screen.grid(t.frames)
-    sharpness = 1 / ((far - near) * gamma)
-    infinity = far - eps * (far - near)  # where z is eps
-    start = 1e30 if composite else infinity
+    grid = t.screen.grid(t.frames)
     inputs = [t.corner, t.slope, t.deep, *t.lists, *t.screen.place, limit, t.perspective, start]
     kc.launch(softras.nearest_depths, grid, inputs, [top])
     inputs = [
         t.banded("corner"), t.banded("slope"), t.banded("deep"), *surface.arguments(t), *t.lists, top, *t.screen.place,
-        1 / sigma, limit, t.perspective, sharpness,
+        scale, limit, t.perspective, sharpness,
     ]  # fmt: skip
     kc.launch(softras.blend(*surface.kind), grid, inputs, [inverse, weight, colour])
     image = picture(t, kc.float4)
@@ -202,11 +199,11 @@ def painted(seen: Seen, surface: Surface, background: Array) -> Array:
     return image
 
 
-def masked(seen: Seen, surface: Surface, background: Array, *, sigmainv: float) -> Array:
+def masked(seen: Seen, surface: Surface, background: Array, *, sigmainv: Number, limit: Number) -> Array:
     """(frames, height, width, 4): DIB-R."""
     t = seen.t
     colour, left, image = colours_of(seen, surface), samples(t), picture(t, kc.float4)
-    inputs = [t.banded("corner"), *t.lists, *t.screen.place, sigmainv, mask_limit(sigmainv), seen.slot]
+    inputs = [t.banded("corner"), *t.lists, *t.screen.place, sigmainv, limit, seen.slot]
     kc.launch(visible.soft_mask, t.screen.grid(t.frames), inputs, [left])
     inputs = [tiled(colour, t), tiled(seen.slot, t), tiled(left, t), for_frames(background, t.frames)]
     kc.launch(resolve.resolve_masked, image.shape, [*inputs, *grain(t.screen)], [image])
@@ -220,7 +217,7 @@ def colours_of(seen: Seen, surface: Surface) -> Array:
     return colour
 
 
-def depths(seen: Seen, *, nothing: float) -> Array:
+def depths(seen: Seen, *, nothing: Number) -> Array:
     """(frames, height, width)."""
     t, image = seen.t, picture(seen.t)
     inputs = [tiled(seen.depth, t), tiled(seen.slot, t), nothing, *grain(t.screen)]
@@ -247,7 +244,7 @@ def indices(seen: Seen, numbers: Any) -> Array:
     return image
 
 
-def flow(seen: Seen, points: Array, pose: Array, lens: Array, *, perspective: bool, near: float) -> Array:
+def flow(seen: Seen, points: Array, pose: Array, lens: Array, *, perspective: bool, near: Number) -> Array:
     """(frames, height, width, 2): how far what is seen moves to the right and down, in pixels, if the vertices go to
     `points`, seen by the camera of `pose` and `lens`."""
     t, moved, image = seen.t, samples(seen.t, kc.float2), picture(seen.t, kc.float2)

@@ -19,6 +19,8 @@ from nablasim.render.kernels.coverage import BANDS
 
 Array = Any
 """An array of kernelc."""
+Number = Any
+"""A number; or an array of one, which may be another in a replay."""
 
 
 @dataclass(frozen=True)
@@ -159,16 +161,15 @@ def view_of(points: Array, pose: Array) -> Array:
 
 
 def lay_out(
-    view: Array, faces: Array, count: int, lens: Array, screen: Screen, *, perspective: bool, near: float, reach: float,
-    fixed: bool,
+    view: Array, faces: Array, count: int, lens: Array, screen: Screen, *, perspective: bool, near: Number,
+    reach: Number, clips: bool,
 ) -> Triangles:  # fmt: skip
     """Triangles on the screen, whose soft borders reach `reach` far, and lists of them for all tiles.
 
-    `fixed`: what is recorded now will run again with other vertices. Then there is room for faces that will be clipped,
-    and for longer lists; lists that do not fit into it are replaced by all faces.
+    Without `clips` nothing may be nearer than `near`. What is launched here may be recorded, and run again with other
+    vertices: there is room for longer lists, and where they do not fit they are replaced by all faces.
     """
     frames = view.shape[0]
-    clips = fixed or bool((view.numpy()[..., 2] < near).any())
     half = max(64, -(-count // 64) * 64)
     grid = (frames, 2 * half if clips else half)
     corner, deep = like(view, grid, kc.vec(6)), like(view, grid, kc.float3)
@@ -180,21 +181,18 @@ def lay_out(
     else:
         kc.launch(triangles.project_faces, grid, common, [corner, deep, there])
     edges, box = like(view, grid, kc.vec(22)), kc.empty(grid, dtype=kc.int4)
-    kc.launch(
-        triangles.tabulate, grid, [corner, there, screen.units, reach, screen.rows, screen.columns], [edges, box]
-    )
-    starts, items = _lists(box, screen, fixed)
+    kc.launch(triangles.tabulate, grid, [corner, there, screen.units, reach, screen.rows, screen.columns], [edges, box])
+    starts, items = _lists(box, screen)
     return Triangles(
         screen, frames, faces, count, int(perspective), corner, deep, edges, starts, items, mix, half if clips else 0
     )
 
 
-def _lists(box: Array, screen: Screen, fixed: bool) -> tuple[Array, Array]:
+def _lists(box: Array, screen: Screen) -> tuple[Array, Array]:
     frames = box.shape[0]
     starts, totals = kc.empty((frames, screen.tiles + 1), dtype=int), kc.empty(frames, dtype=int)
     kc.launch(bins.count_tiles, frames, [box, screen.tiles_x], [starts, totals])
-    most = max(1, int(totals.numpy().max(initial=0)))
-    items = kc.empty((frames, 2 * most + 1024 if fixed else most), dtype=int)
+    items = kc.empty((frames, 2 * int(totals.numpy().max(initial=0)) + 1024), dtype=int)
     cursor = kc.empty((frames, screen.tiles), dtype=int)
     kc.launch(bins.list_tiles, frames, [box, screen.tiles_x, starts], [cursor, items])
     return starts, items

@@ -13,13 +13,13 @@ from typing import Any
 import numpy as np
 import torch
 
-import kernelc.torch
-from nablasim.render import pictures
+import kernelc as kc
+from nablasim.render import pictures, recordings
 from nablasim.render.camera import Camera, _check_size
 from nablasim.render.inputs import Inputs, gather
 from nablasim.render.lights import Light, Material
 from nablasim.render.mesh import Mesh
-from nablasim.render.raster import Screen, for_frames, lay_out, points_for_frames, view_of
+from nablasim.render.raster import Screen, for_frames, lay_out, points_for_frames, precision, view_of
 
 MODES = ("softras", "dibr", "hard")
 OUTPUTS = ("rgba", "silhouette", "depth", "normals", "face", "object", "flow")
@@ -143,9 +143,9 @@ class Renderer(torch.nn.Module):
             }  # fmt: skip
             mesh = {k: v for k, v in given.items() if v is not None}
         inputs = gather(
-            mesh, camera or self.camera, size, lights=self.lights if self.is_lit else None, material=self.material,
-            shines=self.shading == "phong", background=self.background,
-            moved=self._moved(names, mesh, moved), moved_camera=moved_camera,
+            mesh, camera or self.camera, size, near=float(self.near),
+            lights=self.lights if self.is_lit else None, material=self.material, shines=self.shading == "phong",
+            background=self.background, moved=self._moved(names, moved), moved_camera=moved_camera,
         )  # fmt: skip
         results = self._draw(inputs, names, size)
         return results[0] if isinstance(output, str) else dict(zip(names, results))
@@ -154,20 +154,28 @@ class Renderer(torch.nn.Module):
     def is_lit(self) -> bool:
         return bool(self.lights) and self.shading != "color"
 
-    def _moved(self, names: Sequence[str], mesh: Mapping[str, Any], moved: Any) -> Any:
+    def _moved(self, names: Sequence[str], moved: Any) -> Any:
         if "flow" in names and moved is None:
             raise ValueError("flow needs the vertices of the other state: renderer(..., output='flow', moved=vertices)")
         return (moved.vertices if isinstance(moved, Mesh) else moved) if "flow" in names else None
 
     def _draw(self, inputs: Inputs, names: Sequence[str], size: tuple[int, int]) -> list[Any]:
-        def draw(*arrays: Any) -> Any:
-            scene = Scene(self, inputs, dict(zip(inputs.names, arrays)), size)
-            return tuple(scene.picture(name) for name in names)
+        numbers = softness(self)
 
-        draw.__name__ = "Renderer"
+        def draw(arrays: dict[str, Any], numbers: dict[str, Any]) -> tuple[list[Any], list[tuple[Any, Any]]]:
+            scene = Scene(self, inputs, arrays, numbers, size)
+            return [scene.picture(name) for name in names], scene.lists
+
         if inputs.on_tape:
-            return list(draw(*inputs.values))
-        return list(kernelc.torch.function(draw)(*inputs.values))
+            real = precision(inputs.values[0])
+            boxed = {n: kc.array(np.array([v]), dtype=float, real=real) for n, v in numbers.items()}
+            return draw(dict(zip(inputs.names, inputs.values)), boxed)[0]
+        # Everything that decides which kernels run; numbers and arrays may change between replays.
+        key = (
+            tuple(names), size, self.mode, self.sampling, self.sigma_pixels is None, self.composite, self.cull,
+            self.wrap, self.smooth, tuple(inputs.names), inputs.shape_key,
+        )  # fmt: skip
+        return recordings.run(recordings.pool_of(self), key, draw, inputs.names, inputs.values, numbers)
 
     def extra_repr(self) -> str:
         return f"mode={self.mode!r}, size={self.size}"
@@ -192,6 +200,27 @@ class Silhouette(torch.nn.Module):
         return self.renderer(vertices, faces, output="silhouette", size=size, **named)
 
 
+def softness(style: Renderer) -> dict[str, float]:
+    """The numbers behind the settings: the same for every picture, whatever its size."""
+    pixels = style.sigma_pixels
+    sigma = float(style.sigma) if pixels is None else float(pixels) ** 2
+    sigmainv = float(style.sigmainv) if pixels is None else 1 / sigma
+    limits = {
+        "soft": pictures.soft_limit(sigma, pictures.SILHOUETTE_CUTOFF),
+        "colour": pictures.soft_limit(sigma, pictures.COLOUR_CUTOFF),
+        "mask": pictures.mask_limit(sigmainv),
+        "hard": 0.0,
+    }
+    near, far = float(style.near), float(style.far)
+    infinity = far - float(style.eps) * (far - near)  # the depth whose z is eps
+    return {
+        "scale": 1 / sigma, "sigmainv": sigmainv, "near": near, "far": far, "infinity": infinity,
+        "start": 1e30 if style.composite else infinity, "sharpness": 1 / ((far - near) * float(style.gamma)),
+        **{f"{name}_limit": limit for name, limit in limits.items()},
+        **{f"{name}_reach": float(np.sqrt(limit)) for name, limit in limits.items()},
+    }  # fmt: skip
+
+
 @dataclass
 class Scene:
     """One call: the arrays of everything, and the stages that its pictures share."""
@@ -199,29 +228,25 @@ class Scene:
     style: Renderer
     inputs: Inputs
     arrays: dict[str, Any]
+    numbers: dict[str, Any]
     size: tuple[int, int]
 
     def __post_init__(self) -> None:
         self.frames = self.inputs.frames
         self.screen = Screen(self.size, self.style.sampling, self.style.sigma_pixels is not None)
-        self._triangles: dict[float, Any] = {}
+        self._triangles: dict[str, Any] = {}
         self._seen: dict[bool, Any] = {}
         self._surface: Any = None
         self._view: Any = None
+
+    @property
+    def lists(self) -> list[tuple[Any, Any]]:
+        return [(t.starts, t.items) for t in self._triangles.values()]
 
     def picture(self, name: str) -> Any:
         """An array without the dimension of the batch, if there is none."""
         image = getattr(self, name)()
         return image if self.inputs.is_batch else image.reshape(*image.shape[1:])
-
-    # -- softness
-    @property
-    def sigma(self) -> float:
-        return float(self.style.sigma) if self.style.sigma_pixels is None else float(self.style.sigma_pixels) ** 2
-
-    @property
-    def sigmainv(self) -> float:
-        return float(self.style.sigmainv) if self.style.sigma_pixels is None else 1 / self.sigma
 
     # -- shared stages
     def row(self, name: str) -> Any:
@@ -234,22 +259,22 @@ class Scene:
             self.arrays["points"] = points_for_frames(self.arrays["vertices"], self.frames)
         return self.arrays["points"]
 
-    def triangles(self, limit: float) -> Any:
-        """Triangles whose soft borders end at this squared distance."""
-        if limit not in self._triangles:
+    def triangles(self, border: str) -> Any:
+        """Triangles with soft borders of one kind."""
+        if border not in self._triangles:
             if self._view is None:
                 self._view = view_of(self.points, self.row("pose"))
-            self._triangles[limit] = lay_out(
+            self._triangles[border] = lay_out(
                 self._view, self.arrays["faces"], self.inputs.faces, self.row("lens"), self.screen,
-                perspective=self.inputs.perspective, near=float(self.style.near), reach=float(np.sqrt(limit)),
-                fixed=self.inputs.on_tape,
+                perspective=self.inputs.perspective, near=self.numbers["near"], reach=self.numbers[f"{border}_reach"],
+                clips=self.inputs.clips,
             )  # fmt: skip
-        return self._triangles[limit]
+        return self._triangles[border]
 
     def seen(self, *, cull: bool) -> Any:
         if cull not in self._seen:
-            soft = pictures.mask_limit(self.sigmainv) if self.style.mode == "dibr" else 0.0
-            self._seen[cull] = pictures.see(self.triangles(soft), cull=cull)
+            border = "mask" if self.style.mode == "dibr" else "hard"
+            self._seen[cull] = pictures.see(self.triangles(border), cull=cull)
         return self._seen[cull]
 
     @property
@@ -271,23 +296,23 @@ class Scene:
 
     # -- pictures
     def rgba(self) -> Any:
-        s, background = self.style, self.arrays["background"]
-        if s.mode == "softras":
-            limit = pictures.soft_limit(self.sigma, pictures.COLOUR_CUTOFF)
+        n, background = self.numbers, self.arrays["background"]
+        if self.style.mode == "softras":
             return pictures.soft_colours(
-                self.triangles(limit), self.surface, background, sigma=self.sigma, gamma=float(s.gamma),
-                eps=float(s.eps), near=float(s.near), far=float(s.far), composite=s.composite,
+                self.triangles("colour"), self.surface, background, scale=n["scale"], limit=n["colour_limit"],
+                sharpness=n["sharpness"], infinity=n["infinity"], start=n["start"], composite=self.style.composite,
             )  # fmt: skip
-        if s.mode == "dibr":
-            return pictures.masked(self.seen(cull=True), self.surface, background, sigmainv=self.sigmainv)
-        return pictures.painted(self.seen(cull=self.culls), self.surface, background)
+        seen = self.seen(cull=self.culls)
+        if self.style.mode == "dibr":
+            return pictures.masked(seen, self.surface, background, sigmainv=n["sigmainv"], limit=n["mask_limit"])
+        return pictures.painted(seen, self.surface, background)
 
     def silhouette(self) -> Any:
-        limit = pictures.soft_limit(self.sigma, pictures.SILHOUETTE_CUTOFF)
-        return pictures.silhouette(self.triangles(limit), sigma=self.sigma)
+        n = self.numbers
+        return pictures.silhouette(self.triangles("soft"), scale=n["scale"], limit=n["soft_limit"])
 
     def depth(self) -> Any:
-        return pictures.depths(self.seen(cull=self.culls), nothing=float(self.style.far))
+        return pictures.depths(self.seen(cull=self.culls), nothing=self.numbers["far"])
 
     def normals(self) -> Any:
         return pictures.normals(self.seen(cull=self.culls), self.surface)
@@ -303,7 +328,7 @@ class Scene:
         points = points_for_frames(self.arrays["moved"], self.frames)
         return pictures.flow(
             self.seen(cull=self.culls), points, self.row("moved_pose"), self.row("moved_lens"),
-            perspective=self.inputs.moved_perspective, near=float(self.style.near),
+            perspective=self.inputs.moved_perspective, near=self.numbers["near"],
         )  # fmt: skip
 
 

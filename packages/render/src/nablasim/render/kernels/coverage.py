@@ -76,8 +76,8 @@ def squared_distance(q, x: float, y: float, u: float, v: float, w: float) -> flo
 
 
 # Products of many factors 1 - D, and their gradients. What runs through the loop is the inverse of the product,
-# Π (1 + exp(x)) with D = sigmoid(x): one exponential, no division, and too much cover is infinity, as it should be. What
-# runs back through it is the adjoint of its *logarithm*, a sum: the same number for every factor, nothing to be taped.
+# Π (1 + exp(x)) with D = sigmoid(x): one exponential, no division, and too much cover is infinity, as it should be.
+# What runs back through it is the adjoint of its *logarithm*, a sum: the same number for every factor, nothing to tape.
 @kc.func
 def covered(inverse: float, x: float) -> float:
     """The inverse of what is left uncovered, after one more face with D = sigmoid(x)."""

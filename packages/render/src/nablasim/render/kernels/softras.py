@@ -59,7 +59,7 @@ def nearest_depths(
         d, inside, u, v, w = nearest_boundary(e, x, y)
         if inside or d < limit:
             q, m, h = corner[b, s], slope[b, s], deep[b, s]
-            pa, pb, pc, depth = surface_weights(q, m, h, x, y, perspective, e[21] == 0.0, u, v, w)
+            _, _, _, depth = surface_weights(q, m, h, x, y, perspective, e[21] == 0.0, u, v, w)
             depth = kc.stop_grad(depth)
             best = depth if depth < best else best
     top[band, t, p] = best
@@ -67,7 +67,7 @@ def nearest_depths(
 
 @functools.cache
 def blend(textured: bool, wrapped: bool, is_lit: bool, shines: bool, harmonics: bool):
-    """The kernel of the second pass, for surfaces of one kind. Arrays that this kind does not need may be of any size."""
+    """The kernel of the second pass, for surfaces of one kind. Arrays that it does not need may be of any size."""
 
     @kc.kernel(block=64)
     def blend_faces(

@@ -1,8 +1,8 @@
 """From vertices to triangles on the screen: view transform, near-plane clipping, projection, tables for distances.
 
 A grid is (frame, vertex) or (frame, slot). A slot holds one triangle. A face has one slot, or two where faces may be
-clipped: slot f and slot half + f. There are multiples of 64 slots. A slot without a triangle has an empty box, and is in
-no list.
+clipped: slot f and slot half + f. There are multiples of 64 slots. A slot without a triangle has an empty box, and is
+in no list.
 
 The screen is NDC times `units`: (1, 1), or half the picture's size where distances are measured in pixels.
 """

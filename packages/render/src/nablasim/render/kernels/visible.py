@@ -49,7 +49,7 @@ def nearest_faces(
             s1 = e[7] * x + e[8] * y + e[9] + slack
             s2 = e[14] * x + e[15] * y + e[16] + slack
             if s0 >= 0.0 and s1 >= 0.0 and s2 >= 0.0:
-                pa, pb, pc, depth = surface_weights(
+                _, _, _, depth = surface_weights(
                     corner[b, s], slope[b, s], deep[b, s], x, y, perspective, False, 0.0, 0.0, 0.0
                 )
                 if depth < nearest:
@@ -197,7 +197,7 @@ def soft_mask(
         total = 1.0
         for k in range(first, last):
             s = items[b, k] if listed else k
-            d, inside, u, v, w = nearest_boundary(edges[b, s], x, y)
+            d, _, u, v, w = nearest_boundary(edges[b, s], x, y)
             if d < limit:
                 total = faded(total, sigmainv * squared_distance(corner[band, s], x, y, u, v, w))
     left[band, t, p] = total
