@@ -19,6 +19,7 @@ from nablasim.physics.rollouts import rollout
 from nablasim.physics.rotation import quat
 from nablasim.physics.shapes import Box, Capsule, Cone, Cylinder, Shape, Sphere
 from nablasim.physics.simulator import energy, forces, stable_dt
+from nablasim.physics.smoke import Smoke
 from nablasim.physics.stability import Diverged, StepTooLarge
 from nablasim.physics.state import State
 from nablasim.physics.trajectory import Trajectory
@@ -41,6 +42,7 @@ __all__ = [
     "RobotError",
     "Scene",
     "Shape",
+    "Smoke",
     "Sphere",
     "State",
     "StepTooLarge",
