@@ -209,7 +209,7 @@ def test_a_rollout_runs_on_a_tape_and_again():
     smoke = stirred(6)
     arrays = {n: kc.array(np.atleast_1d(np.array(smoke[n])), requires_grad=True) for n in QUANTITIES}
     with kc.Tape() as tape:
-        frames = ph.rollout(smoke.replace(arrays), dt=0.02, steps=4, tape=tape)
+        frames = ph.rollout(smoke.replace(arrays), dt=0.02, steps=4)
     weights = np.random.default_rng(0).normal(size=(5, *CELLS))
     tape.backward(grads={frames.density: weights, frames.u: np.ones(frames.u.shape)})
     leaves = tensors(smoke)

@@ -15,16 +15,17 @@ from nablasim.physics.model import is_kernelc, is_torch
 Map = Callable[[NDArray], NDArray]
 
 
-def apply(value: Any, forward: Map, adjoint: Map, tape: kc.Tape | None = None) -> Any:
+def apply(value: Any, forward: Map, adjoint: Map) -> Any:
     """forward(value), of the same kind as the value. Its gradient is adjoint(gradient of the result).
 
-    Of a kernelc array, the operation is recorded on `tape`.
+    Of a kernelc array, the operation is recorded on the tape that is open.
     """
     if is_torch(value):
         return _operation().apply(value, forward, adjoint)
     if not is_kernelc(value):
         return forward(np.asarray(value))
     out = kc.array(np.ascontiguousarray(forward(value.numpy())))
+    tape = kc.Tape.current()
     if tape is None:
         return out
 

@@ -15,7 +15,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-import kernelc as kc
 from nablasim.physics import linear, simulator
 from nablasim.physics.layout import Draft, finish
 from nablasim.physics.model import Model, is_kernelc, is_torch
@@ -85,7 +84,6 @@ class Smoke(Standalone):
         substeps: int = 1,
         control: Mapping[str, Any] | None = None,
         checkpoint: str | int = "auto",
-        tape: kc.Tape | None = None,
         **other: Any,
     ) -> Frames:
         """Run for `steps` steps of `dt` seconds and look every `every` steps; see `ph.rollout`.
@@ -97,7 +95,7 @@ class Smoke(Standalone):
         """
         lowered = {f"smoke.{name}": self._flat(name, self._wide(q)) for name, q in self.quantities.items()}
         start = lowered.pop("smoke.velocity")
-        lowered["smoke.speed"] = linear.apply(start, self._started, self._started_adjoint, tape)
+        lowered["smoke.speed"] = linear.apply(start, self._started, self._started_adjoint)
         trajectory = simulator.rollout(
             self._model.replace(lowered),
             dt=dt,
@@ -106,11 +104,10 @@ class Smoke(Standalone):
             substeps=substeps,
             control={f"smoke.{name}": self._varied(name, value, steps) for name, value in (control or {}).items()},
             checkpoint=checkpoint,
-            tape=tape,
             **other,
         )
         found = trajectory["smoke"]
-        return Frames(trajectory.times, self._raised(found.density, found.speed, tape))
+        return Frames(trajectory.times, self._raised(found.density, found.speed))
 
     # ------------------------------------------------------------------------------------- to the engine, and back
     def _built(self) -> Model:
@@ -161,16 +158,16 @@ class Smoke(Standalone):
     def _started_adjoint(self, speed: NDArray) -> NDArray:
         return (self._to_faces.T @ self._projection(speed).T).T.astype(self.real)
 
-    def _raised(self, density: Any, speed: Any, tape: kc.Tape | None) -> dict[str, Any]:
+    def _raised(self, density: Any, speed: Any) -> dict[str, Any]:
         """Our quantities from the engine's frames."""
         lead, cells = tuple(density.shape)[:-1], self.grid.cells
         (mx, ny), (nx, my) = self.grid.shapes
-        velocity = linear.apply(speed, _along_last(self._to_cells), _along_last(self._to_cells.T), tape)
+        velocity = linear.apply(speed, _along_last(self._to_cells), _along_last(self._to_cells.T))
         return {
             "density": density.reshape(*lead, *cells),
             "velocity": velocity.reshape(*lead, *cells, 2),
-            "u": linear.apply(speed, *_part(slice(None, mx * ny), len(self.grid.open)), tape).reshape(*lead, mx, ny),
-            "v": linear.apply(speed, *_part(slice(mx * ny, None), len(self.grid.open)), tape).reshape(*lead, nx, my),
+            "u": linear.apply(speed, *_part(slice(None, mx * ny), len(self.grid.open))).reshape(*lead, mx, ny),
+            "v": linear.apply(speed, *_part(slice(mx * ny, None), len(self.grid.open))).reshape(*lead, nx, my),
         }
 
 
