@@ -80,6 +80,10 @@ CASES = {
     "vectors of four": (run(vectors, kc.zeros((3, 4)), kc.zeros((3, 3)), kc.zeros(3, dtype=kc.float3)), kc.WrongDtype,
         "vectors: argument 'v' must be an array of float3 (float32), but holds float32 in shape (3, 4)",
         "an array of shape (…, 3) fits, too"),
+    "components column by column": (
+        run(vectors, kc.array(np.zeros((3, 3), "f4", order="F")), kc.zeros((3, 3)), kc.zeros(3, dtype=kc.float3)),
+        kc.WrongDtype, "vectors: argument 'v' must be an array of float3 (float32), but holds float32 in shape (3, 3)",
+        "the components of an element must lie side by side in memory: kc.array(np.ascontiguousarray(data))"),
     "a text": (run(scale, "text", 1.0, 2, True, f), kc.WrongDtype,
         "scale: argument 'x' must be an array, not str", kc.WrongDtype.hint),
     "nothing": (run(scale, None, 1.0, 2, True, f), kc.WrongDtype,

@@ -317,6 +317,8 @@ def _dtype_advice(kind: t.ArrayType, arg: Array) -> str:
     if arg.element is t.INT64 and kind.element is t.INT32:
         return "make it int32: kc.array(data, dtype=int)"
     _, trailing = t.element_dtype(kind.element)
+    if trailing and arg.shape[kind.ndim :] == trailing:
+        return "the components of an element must lie side by side in memory: kc.array(np.ascontiguousarray(data))"
     return f"an array of shape (…, {', '.join(map(str, trailing))}) fits, too" if trailing else ""
 
 
