@@ -16,7 +16,7 @@ AUTO_BYTES = 256 * 1024**2
 """What `checkpoint="auto"` may use before it computes states twice."""
 LONGEST = 1024
 """Steps that "auto" records on one tape: recording takes time, once."""
-SHORT = 32
+SHORT = 64
 """Steps on the tape of a rollout without gradients."""
 
 

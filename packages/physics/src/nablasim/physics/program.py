@@ -103,7 +103,7 @@ class Program:
         self.arrays = Arrays(layout, real, {**self.given, **self.derived, **indices}, present)
         self._segments: dict[int, Segment] = {}
         self._loaded: dict[str, Real] = {}
-        self._limits: list[Limit] | None = None
+        self._bounds, self._limits = Bounds(layout, real), list[Limit]()
         self.slack = 1.0
         """How far the limit of the step was above its rough bound when it was last computed."""
 
@@ -156,15 +156,15 @@ class Program:
             self._loaded[name] = columns[name]
         if changed:
             self._set_up.replay()
-            self._limits = None
+            self._limits = []
 
     def limits(self) -> list[Limit]:
         """What limits an explicit step, with the parameters that are loaded."""
-        if self._limits is None:
-            bounds = Bounds(self.layout, self.real)
+        if not self._limits:
+            self._bounds.clear()
             for system in self.systems:
-                system.stiffness(self.arrays, bounds)
-            self._limits = bounds.limits()
+                system.stiffness(self.arrays, self._bounds)
+            self._limits = self._bounds.limits()
         return self._limits
 
     def clear_gradients(self) -> None:

@@ -68,6 +68,12 @@ class Bounds:
         (Gershgorin). Contacts, which are not there all the time, take the maximum of the last two."""
         self.others: list[Limit] = []
 
+    def clear(self) -> None:
+        """Begin again."""
+        for a in (self.k, self.c, self.contact_k, self.contact_c):
+            a.numpy()[...] = 0
+        self.others.clear()
+
     def masses(self, mass: Floats, held: NDArray[np.bool_]) -> None:
         """The masses of the particles, and which of them do not move."""
         self.mass, self.held = mass, held
