@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import kernelc as kc
-from nablasim.physics.kernels import loads, particles, planes, springs, tets
+from nablasim.physics.kernels import air, bending, loads, membrane, particles, planes, springs, tets
 
 N, M = 6, 7
 
@@ -76,6 +76,34 @@ def test_set_up_of_tets(make):
     kc.testing.gradcheck(tets.copy_moduli, M, [make.positive(M), make.positive(M)], moduli)
     given = [make.positive(M), make.positive(M), make.positive(M), make.positive(M, 0.1, 0.4)]
     kc.testing.gradcheck(tets.convert_moduli, M, given, moduli)
+
+
+def test_membranes(make):
+    sheet = [make.rows(M, 3), make.points(M), make.positive(M), make.positive(M), make.positive(M)]
+    kc.testing.gradcheck(membrane.membrane_forces, M, [make.points(), *sheet], [zeros()])
+    given = [make.points(), make.points(), *sheet, make.positive(M)]
+    kc.testing.gradcheck(membrane.damped_membrane_forces, M, given, [zeros()])
+    kc.testing.gradcheck(membrane.membrane_energies, M, [make.points(), *sheet], [zeros(M, float)])
+    given = [make.points(), make.rows(M, 3)]
+    kc.testing.gradcheck(membrane.rest_triangles, M, given, [zeros(M), zeros(M, float)], rtol=1e-4)
+    cloth = kc.array(np.arange(M, dtype=np.int32) % 2)
+    kc.testing.gradcheck(membrane.cloth_areas, M, [make.positive(M), cloth], [zeros(2, float)])
+    given = [make.positive(M), make.positive(M), make.positive(M), cloth, make.positive(2), make.rows(M, 3)]
+    kc.testing.gradcheck(membrane.cloth_masses, M, given, [zeros(N, float)])
+
+
+def test_bending(make):
+    hinge = [make.rows(M, 4), make.positive(M), make.positive(M, -1, 1), make.positive(M, -1, 1)]
+    kc.testing.gradcheck(bending.hinge_forces, M, [make.points(), *hinge], [zeros()], rtol=1e-4)
+    given = [make.points(), make.points(), *hinge, make.positive(M)]
+    kc.testing.gradcheck(bending.damped_hinge_forces, M, given, [zeros()], rtol=1e-4)
+    kc.testing.gradcheck(bending.hinge_energies, M, [make.points(), *hinge], [zeros(M, float)], rtol=1e-4)
+    kc.testing.gradcheck(bending.rest_angles, M, [make.points(), make.rows(M, 4)], [zeros(M, float)], rtol=1e-4)
+
+
+def test_air(make):
+    given = [make.points(), make.points(), make.rows(M, 3), make.points(M), make.positive(M), make.positive(M)]
+    kc.testing.gradcheck(air.air_forces, M, given, [zeros()])
 
 
 def test_loads(make):

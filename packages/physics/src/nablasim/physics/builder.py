@@ -12,10 +12,11 @@ from numpy.typing import ArrayLike, NDArray
 from nablasim.physics.checks import indices, nearest, shaped
 from nablasim.physics.layout import Draft, Layout, finish
 from nablasim.physics.materials import NeoHookean
-from nablasim.physics.mesh import TetMesh
+from nablasim.physics.mesh import TetMesh, TriMesh
 from nablasim.physics.model import Model
 from nablasim.physics.rotation import rotation_matrix
 from nablasim.physics.systems import COLUMNS, INDICES
+from nablasim.physics.systems.cloth import add_cloth, add_wind
 from nablasim.physics.systems.loads import add_load
 from nablasim.physics.systems.particles import FREE, add_particles
 from nablasim.physics.systems.planes import add_plane
@@ -31,7 +32,9 @@ class Scene:
     def __init__(self, gravity: ArrayLike = (0.0, -9.81, 0.0)) -> None:
         self._gravity = shaped("gravity", gravity, (3,))
         self._draft = Draft()
-        self._late: dict[str, Callable[[Draft], None]] = {}
+        self._late: dict[str, Callable[[Draft], None]] = {
+            "wind": partial(add_wind, velocity=(0.0, 0.0, 0.0), asked=False)
+        }
         self._fixed: list[NDArray[np.int64]] = []
 
     # -- objects of particles
@@ -109,6 +112,63 @@ class Scene:
             raise
         return self
 
+    def add_cloth(
+        self,
+        name: str,
+        mesh: TriMesh | tuple[ArrayLike, ArrayLike],
+        *,
+        mass: ArrayLike | None = None,
+        density: ArrayLike | None = None,
+        vertex_mass: ArrayLike | None = None,
+        stretch: ArrayLike = 1e3,
+        shear: ArrayLike = 1e3,
+        damping: ArrayLike = 0.0,
+        bend: ArrayLike = 0.0,
+        bend_damping: ArrayLike = 0.0,
+        rest_angle: ArrayLike | None = None,
+        actuation: ArrayLike = 0.0,
+        lift: ArrayLike = 0.0,
+        drag: ArrayLike = 0.0,
+        springs: ArrayLike | bool = False,
+        spring_ke: ArrayLike = 0.0,
+        spring_kd: ArrayLike = 0.0,
+        pos: ArrayLike = (0.0, 0.0, 0.0),
+        rot: ArrayLike | None = None,
+        vel: ArrayLike = (0.0, 0.0, 0.0),
+    ) -> Scene:
+        """A cloth or thin shell: `mesh` is a `TriMesh`, or its vertices and faces; its shape is the shape at rest.
+
+        mass: of the whole cloth (kg), shared by area; or density: kg/m², one or per triangle; or vertex_mass: of each.
+        stretch, shear: lambda and mu of the neo-Hookean membrane (N/m), against changes of area and of shape. Of small
+            strains the area modulus is stretch + 2/9 shear, and the shear modulus 2/3 shear.
+        damping: of the strain rate (N s/m): a cloth that moves or turns as a whole is not braked.
+        bend, bend_damping: moment of an edge k_b sin((phi - rest_angle)/2 + actuation) (N m), and against the rate of
+            its angle phi (N m s). rest_angle (rad): as the mesh is, unless told otherwise. One value or one per hinge,
+            in the order of `mesh.hinges`.
+        lift, drag: force of the air across and along its flow, per area and squared speed (kg/m³); see `add_wind`.
+        springs: True for a spring along every edge, or pairs of vertices, with spring_ke (N/m) and spring_kd (N s/m).
+        pos, rot: where the mesh is put, rotated by the quaternion (x, y, z, w) first; vel: m/s, of all or of each.
+        """
+        mesh = mesh if isinstance(mesh, TriMesh) else TriMesh(*mesh)
+        masses = {"mass": mass, "density": density, "vertex_mass": vertex_mass}
+        if sum(value is not None for value in masses.values()) != 1:
+            raise ValueError(f"{name}: give one of mass (of all, kg), density (kg/m²) and vertex_mass (of each, kg)")
+        x, v = self._placed(name, _moved(mesh.vertices, pos, rot), vel)
+        before = _copy(self._draft)
+        try:
+            rows = add_particles(self._draft, name, "cloth", x, v, None, self._gravity)
+            if springs is not False:
+                pairs = mesh.edges if springs is True else springs
+                add_springs(self._draft, name, rows, mesh.vertices, pairs, ke=spring_ke, kd=spring_kd, rest=None,
+                            actuation=False, prefix="spring_")  # fmt: skip
+            add_cloth(self._draft, name, rows, mesh, masses=masses, stretch=stretch, shear=shear, damping=damping,
+                      lift=lift, drag=drag, bend=bend, bend_damping=bend_damping, rest_angle=rest_angle,
+                      actuation=0.0 if isinstance(actuation, bool) else actuation)  # fmt: skip
+        except Exception:
+            self._draft = before
+            raise
+        return self
+
     # -- what they meet
     def add_ground(
         self,
@@ -177,6 +237,16 @@ class Scene:
         """
         return self._add_load(name, "impulse", impulse, where, impulse=True, start=t, stop=float("inf"))
 
+    def add_wind(self, velocity: ArrayLike) -> Scene:
+        """The velocity of the air (m/s), which pushes cloth by its lift and drag.
+
+        It is the parameter "wind", and can vary in time by `control`. Without this the air is at rest.
+        """
+        add = partial(add_wind, velocity=velocity, asked=True)
+        add_wind(Draft(), velocity=velocity, asked=False)
+        self._late["wind"] = add
+        return self
+
     def _add_load(self, name: str, what: str, value: ArrayLike, where: Where | None, **settings: Any) -> Scene:
         particles, count = self._chosen(name, where, what), 1
         while f"{name}.{what}{count if count > 1 else ''}" in self._draft.parameters:
@@ -232,8 +302,8 @@ class Scene:
         return Model(layout, real, {name: p.value for name, p in layout.parameters.items()}, _not_in_force(layout))
 
     def _new(self, name: str) -> None:
-        if not isinstance(name, str) or not name or "." in name or name == "gravity":
-            raise ValueError(f'a name is a word without dots, and not "gravity"; got {name!r}')
+        if not isinstance(name, str) or not name or "." in name or name in ("gravity", "wind"):
+            raise ValueError(f'a name is a word without dots, and not "gravity" or "wind"; got {name!r}')
         if name in self._draft.things or name in self._late:
             raise ValueError(f"there is an object {name!r} already: names are given once")
 

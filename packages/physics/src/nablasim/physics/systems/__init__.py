@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from nablasim.physics.layout import Column, Index
+from nablasim.physics.systems.bending import Bending
+from nablasim.physics.systems.cloth import Cloth
 from nablasim.physics.systems.loads import Loads
 from nablasim.physics.systems.particles import Particles
 from nablasim.physics.systems.planes import Planes
@@ -11,7 +13,16 @@ from nablasim.physics.systems.springs import Springs
 from nablasim.physics.systems.system import System
 from nablasim.physics.systems.tets import Tets
 
-SYSTEMS: tuple[System, ...] = (Particles(), Springs(), Tets(), Planes(), Loads(), Smoke())
+SYSTEMS: tuple[System, ...] = (
+    Particles(),
+    Springs(),
+    Tets(),
+    Cloth(),
+    Bending(),
+    Planes(),
+    Loads(),
+    Smoke(),
+)
 """In the order in which they are set up and add their forces."""
 
 COLUMNS: dict[str, Column] = {c.name: c for system in SYSTEMS for c in system.columns}

@@ -57,9 +57,13 @@ def add_springs(
     kd: ArrayLike,
     rest: ArrayLike | None,
     actuation: ArrayLike | bool,
+    prefix: str = "",
 ) -> None:
-    """Springs between particles of one object; `points` are where their rest lengths are measured."""
-    ij = indices(f"{name}.pairs", pairs, 2, len(points), "particle")
+    """Springs between particles of one object; `points` are where their rest lengths are measured.
+
+    Their parameters are "name.ke" and so on, with `prefix` before the quantity in an object that has others, too.
+    """
+    ij = indices(f"{name}.{prefix}pairs", pairs, 2, len(points), "particle")
     same = ij[:, 0] == ij[:, 1]
     if same.any():
         raise ValueError(f"spring {int(np.argmax(same))} of {name!r} joins particle {ij[same][0, 0]} to itself")
@@ -72,9 +76,9 @@ def add_springs(
     for quantity, column, value, unit in (
         ("ke", KE, ke, "N/m"), ("kd", KD, kd, "N s/m"), ("rest", REST, lengths, "m"),
     ):  # fmt: skip
-        filled(f"{name}.{quantity}", value, shape, positive=True, allow_zero=True)
-        draft.parameter(f"{name}.{quantity}", column, rows, value, unit=unit, bounds=(0.0, None))
+        filled(f"{name}.{prefix}{quantity}", value, shape, positive=True, allow_zero=True)
+        draft.parameter(f"{name}.{prefix}{quantity}", column, rows, value, unit=unit, bounds=(0.0, None))
     if actuation is not False:
         start = 0.0 if actuation is True else actuation
-        draft.parameter(f"{name}.actuation", ACTUATION, rows, start, unit="1", bounds=(-1.0, 1.0),
+        draft.parameter(f"{name}.{prefix}actuation", ACTUATION, rows, start, unit="1", bounds=(-1.0, 1.0),
                         about="by which part of its length a spring is shortened")  # fmt: skip
