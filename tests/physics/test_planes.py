@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from nablasim import physics as ph
@@ -88,6 +88,7 @@ def test_a_block_on_a_slope_stays_or_slides():
 
 
 @given(st.floats(-0.03, 0.05), st.floats(-1, 1), st.floats(0.0, 2.0))
+@example(0.0, 0.0, 0.125)  # between sticking and sliding, just at touch
 def test_smoothing_makes_the_force_continuously_differentiable(depth, rate, slip):
     # One-sided slopes agree everywhere; without smoothing they differ at touch.
     model, h = ball(kd=3.0, kf=20.0, mu=0.4, smoothing=0.01), 1e-7

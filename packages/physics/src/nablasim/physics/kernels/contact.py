@@ -55,7 +55,7 @@ def friction_factor(slip: float, fn: float, kf: float, mu: float, gap: float, sm
     pull = kf * slip
     width = 0.0
     if smoothing > 0.0:
-        width = 0.5 * smoothing / (smoothing + max(-gap, 0.0))
+        width = 0.5 * smoothing / (smoothing + hinge(-gap, smoothing))
     factor = kf
     if pull >= cap * (1.0 + width):
         # Sliding; at rest (slip = 0) this is reached only without any cap.
