@@ -390,3 +390,10 @@ def test_wind_needs_a_cloth_and_three_numbers():
         scene().add_wind((1, 0))
     with pytest.raises(ValueError, match='not "gravity" or "wind"'):
         ph.Scene().add_cloth("wind", FOLD, mass=1.0)
+
+
+def test_a_cloth_is_drawn_by_its_faces():
+    model = MODELS["flat"]
+    np.testing.assert_array_equal(model.surfaces["flag"].faces, IRREGULAR.faces)
+    frames = ph.rollout(model, dt=1e-3, steps=1)
+    assert torch.equal(frames.vertices("flag"), frames["flag"].x)

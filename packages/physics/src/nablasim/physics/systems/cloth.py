@@ -106,6 +106,7 @@ def add_cloth(
     n, count = len(mesh.faces), len(mesh.vertices)
     rows, rest, cloth = draft.rows("triangles", n), draft.rows("shell_rest", count), draft.rows("cloths", 1)
     draft.thing(name, "cloth", rows, rest, cloth)
+    draft.surface(name, mesh.faces)
     draft.index(CORNERS.name, mesh.faces + particles.start)
     draft.index(REST_CORNERS.name, mesh.faces + rest.start)
     draft.index(CLOTH.name, np.full(n, cloth.start))
