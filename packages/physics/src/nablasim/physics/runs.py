@@ -44,7 +44,7 @@ class Run:
             self._own()
             check_masses(self.program)
             if explicit:
-                check_step(self.program, self.dt, self.columns)
+                check_step(self.program, self.dt, self.hold, self.columns)
 
     def forward(self) -> dict[str, Real]:
         """Run all steps: (frames, rows, *element) of each state column."""

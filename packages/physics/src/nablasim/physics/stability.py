@@ -100,7 +100,7 @@ def longest_step(k: Floats, c: Floats, m: Floats) -> Floats:
         return np.where((k > 0) | (c > 0), 4 * m / (c + np.sqrt(c * c + 4 * k * m)), np.inf)
 
 
-def check_step(program: Program, dt: float, state: Mapping[str, Floats]) -> None:
+def check_step(program: Program, dt: float, substeps: int, state: Mapping[str, Floats]) -> None:
     """Refuse a step beyond the limit of stability.
 
     The bounds of elements are rough: where they are exceeded, the fastest vibration at the start decides.
@@ -111,10 +111,11 @@ def check_step(program: Program, dt: float, state: Mapping[str, Floats]) -> None
             least, row = _sharpened(program, least, dt, state)
         if dt > least:
             thing, at = owner(program.layout, limit.table, row)
+            step = f"dt = {dt:g} s" if substeps == 1 else f"dt / substeps = {dt:g} s"
             raise StepTooLarge(
-                f"dt = {dt:g} s is too large for {thing!r}: at row {at} of its {limit.table}, {limit.cause} and its "
-                f"mass allow about {least:.3g} s (k dt² + 2 c dt < 4 m). Use dt <= {0.9 * least:.2g}, or substeps="
-                f"{int(np.ceil(dt / (0.9 * least)))}, or {limit.advice}",
+                f"{step} is too large for {thing!r}: at row {at} of its {limit.table}, {limit.cause} and its "
+                f"mass allow about {least:.3g} s (k dt² + 2 c dt < 4 m). Use dt <= {0.9 * substeps * least:.2g}, or "
+                f"substeps={int(np.ceil(dt * substeps / (0.9 * least)))}, or {limit.advice}",
                 least,
             )
 
