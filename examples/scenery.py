@@ -25,7 +25,7 @@ class Prop:
 
 @dataclass
 class View:
-    """Looks at `target` from the side `azimuth`, raised by `elevation` (degrees); `width` is what is seen, in metres."""
+    """Looks at `target` from the side `azimuth`, raised by `elevation` (degrees); `width` (m) is what is seen."""
 
     target: tuple[float, float, float] = (0.0, 0.0, 0.0)
     azimuth: float = 30.0
@@ -72,7 +72,8 @@ def draw(axis, props, frame, time, view, ground):
             corners = prop.x[frame][prop.faces[order]]
             normals = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
             normals /= np.linalg.norm(normals, axis=1, keepdims=True) + 1e-12
-            light = 0.45 + 0.55 * np.abs(normals @ (eye + [0.3, 0.6, 0]) / np.linalg.norm(eye + [0.3, 0.6, 0]))
+            lamp = eye + np.array([0.3, 0.6, 0])
+            light = 0.45 + 0.55 * np.abs(normals @ lamp / np.linalg.norm(lamp))
             shades = light[:, None] * matplotlib.colors.to_rgb(prop.colour)
             shades = shades.clip(0, 1)
             axis.add_collection(PolyCollection(places[prop.faces[order]], facecolors=shades, edgecolors=shades, lw=0.3))

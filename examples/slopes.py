@@ -29,7 +29,9 @@ def main(out: Path, seconds: float) -> None:
     moved = ph.rollout(batch, dt=1 / FPS, steps=round(seconds * FPS), substeps=20).numpy()
     slid = (moved["grains"].x[:, -1] - moved["grains"].x[:, 0]).mean(axis=1)
     colours = matplotlib.colormaps["viridis"](np.linspace(0, 0.9, len(FRICTION)))
-    beside = [scenery.Prop(x + [0, 0, 0.4 * k - 0.8], colour=colours[k]) for k, x in enumerate(moved["grains"].x)]
+    beside = [
+        scenery.Prop(x + np.array([0, 0, 0.4 * k - 0.8]), colour=colours[k]) for k, x in enumerate(moved["grains"].x)
+    ]
     view = scenery.View(target=(1.2, -0.6, 0), azimuth=25, elevation=20, width=4.5)
     path = scenery.film(beside, moved.times, out / "slopes", view=view, ground=-1.0, fps=FPS)
     for mu, way in zip(FRICTION, slid):

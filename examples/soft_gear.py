@@ -28,10 +28,10 @@ def gear() -> ph.TetMesh:
 
 def main(out: Path, seconds: float) -> None:
     mesh = gear()
-    spin = np.cross([0, 0, -4.0], mesh.vertices)
+    v = np.cross([0, 0, -4.0], mesh.vertices) + np.array([1.0, 0, 0])
     scene = ph.Scene()
     scene.add_soft("gear", mesh, density=200.0, material=ph.NeoHookean(E=3e4, nu=0.35), damping=8.0, pos=(-1.1, 0.9, 0),
-                   vel=spin + [1.0, 0, 0])  # fmt: skip
+                   vel=v)  # fmt: skip
     scene.add_ground("floor", ke=300.0, kd=0.5, kf=2.0, mu=0.8)
     model = scene.build()
     steps = round(seconds * FPS)
