@@ -10,12 +10,17 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from nablasim.physics.checks import indices, nearest, shaped
-from nablasim.physics.layout import Draft, Layout, finish
+from nablasim.physics.kernels.bodies import HELD
+from nablasim.physics.layout import Draft, Layout, Rows, finish
 from nablasim.physics.materials import NeoHookean
 from nablasim.physics.mesh import TetMesh, TriMesh
 from nablasim.physics.model import Model
 from nablasim.physics.rotation import rotation_matrix
+from nablasim.physics.shapes import Shape
+from nablasim.physics.solids import solid
 from nablasim.physics.systems import COLUMNS, INDICES
+from nablasim.physics.systems.bodies import MOTION, Four, add_body
+from nablasim.physics.systems.body_loads import add_body_load
 from nablasim.physics.systems.cloth import add_cloth, add_wind
 from nablasim.physics.systems.loads import add_load
 from nablasim.physics.systems.particles import FREE, add_particles
@@ -36,6 +41,7 @@ class Scene:
             "wind": partial(add_wind, velocity=(0.0, 0.0, 0.0), asked=False)
         }
         self._fixed: list[NDArray[np.int64]] = []
+        self._held: list[int] = []
 
     # -- objects of particles
     def add_particles(
@@ -169,6 +175,49 @@ class Scene:
             raise
         return self
 
+    # -- bodies
+    def add_rigid(
+        self,
+        name: str,
+        shape: Shape | TriMesh | tuple[ArrayLike, ArrayLike],
+        *,
+        density: float | None = None,
+        mass: float | None = None,
+        inertia: ArrayLike | None = None,
+        pos: ArrayLike = (0.0, 0.0, 0.0),
+        rot: ArrayLike = (0.0, 0.0, 0.0, 1.0),
+        vel: ArrayLike = (0.0, 0.0, 0.0),
+        omega: ArrayLike = (0.0, 0.0, 0.0),
+        scale: ArrayLike = 1.0,
+        ke: float | None = None,
+        kd: float | None = None,
+        kf: float | None = None,
+        mu: float | None = None,
+    ) -> Scene:
+        """A rigid body: a shape, a closed surface, or its vertices and faces, solid and of uniform density.
+
+        density (kg/m³) or mass (kg); the centre of mass and the inertia follow from the shape.
+        inertia: about the centre of mass, in the body's frame (kg m²), (3, 3) or its diagonal, if it is another one.
+        pos, rot: where the origin of the shape's frame is (m), and how the frame is turned, (x, y, z, w).
+        vel, omega: the velocity of that origin (m/s) and the angular velocity (rad/s), in world axes.
+        scale: makes the shape larger, by one number or one along each axis.
+        ke, kd, kf, mu: what the body brings to its contacts. By default the things that it touches decide.
+        """
+        self._new(name)
+        self._transaction(add_body, name, solid(name, shape, scale), density=density, mass=mass, inertia=inertia,
+                          pos=pos, rot=rot, vel=vel, omega=omega, contact=Four(ke, kd, kf, mu),
+                          gravity=self._gravity)  # fmt: skip
+        return self
+
+    def _transaction(self, add: Callable[..., None], *given: Any, **settings: Any) -> None:
+        """Add to the draft all of an object, or nothing."""
+        before = _copy(self._draft)
+        try:
+            add(self._draft, *given, **settings)
+        except Exception:
+            self._draft = before
+            raise
+
     # -- what they meet
     def add_ground(
         self,
@@ -183,7 +232,7 @@ class Scene:
         touch: float = 5e-3,
         smoothing: float = 0.0,
     ) -> Scene:
-        """Ground that pushes particles up: the half-space y < height. See `add_plane`."""
+        """Ground that pushes things up: the half-space y < height. See `add_plane`."""
         return self.add_plane(name, normal=(0.0, 1.0, 0.0), offset=height, ke=ke, kd=kd, kf=kf, mu=mu, damping=damping,
                               touch=touch, smoothing=smoothing)  # fmt: skip
 
@@ -201,10 +250,11 @@ class Scene:
         touch: float = 5e-3,
         smoothing: float = 0.0,
     ) -> Scene:
-        """A half-space normal·x < offset that pushes particles out, and rubs.
+        """A half-space normal·x < offset that pushes things out, and rubs.
 
-        ke, kd: stiffness (N/m) and damping (N s/m) of the contact of one particle. damping: "smooth", which grows
-        with the penetration and is kd beyond the length `touch` (m), or "linear", kd while approaching.
+        ke, kd: stiffness (N/m) and damping (N s/m) of the contact of one particle, or of one point of a body.
+        damping: "smooth", which grows with the penetration and is kd beyond the length `touch` (m), or "linear", kd
+        while approaching.
         kf, mu: friction is min(mu · normal force, kf · slip velocity).
         smoothing: a length (m) over which kinks are rounded, for methods that need a continuous slope; 0 is exact.
         """
@@ -221,21 +271,26 @@ class Scene:
         name: str,
         force: ArrayLike,
         *,
+        at: ArrayLike | None = None,
         where: Where | None = None,
         t: tuple[float, float] = (0.0, float("inf")),
     ) -> Scene:
-        """A force (N) on an object from time t[0] to t[1] (s), shared equally by its particles, or those of `where`.
+        """A force (N) on an object from time t[0] to t[1] (s), in world axes.
 
+        at: where it acts on a rigid body: a point of the body's frame, moving with it; by default the centre of mass.
+        where: which particles of another object share it equally, as in `fix`; by default all.
         It is the parameter "name.force" ("name.force2" ... for further ones), and can vary in time by `control`.
         """
-        return self._add_load(name, "force", force, where, impulse=False, start=t[0], stop=t[1])
+        return self._add_load(name, "force", force, at, where, start=t[0], stop=t[1])
 
-    def add_impulse(self, name: str, impulse: ArrayLike, *, where: Where | None = None, t: float = 0.0) -> Scene:
-        """An impulse (N s) on an object in the step in which time t lies, shared equally by its particles.
+    def add_impulse(
+        self, name: str, impulse: ArrayLike, *, at: ArrayLike | None = None, where: Where | None = None, t: float = 0.0
+    ) -> Scene:
+        """An impulse (N s) on an object in the step in which time t (s) lies. See `add_force`.
 
         It is the parameter "name.impulse" ("name.impulse2" ... for further ones).
         """
-        return self._add_load(name, "impulse", impulse, where, impulse=True, start=t, stop=float("inf"))
+        return self._add_load(name, "impulse", impulse, at, where, start=t, stop=float("inf"))
 
     def add_wind(self, velocity: ArrayLike) -> Scene:
         """The velocity of the air (m/s), which pushes cloth by its lift and drag.
@@ -247,20 +302,44 @@ class Scene:
         self._late["wind"] = add
         return self
 
-    def _add_load(self, name: str, what: str, value: ArrayLike, where: Where | None, **settings: Any) -> Scene:
-        particles, count = self._chosen(name, where, what), 1
+    def add_torque(self, name: str, torque: ArrayLike, *, t: tuple[float, float] = (0.0, float("inf"))) -> Scene:
+        """A torque (N m) on a rigid body from time t[0] to t[1] (s), in world axes: the parameter "name.torque"."""
+        return self._add_load(name, "torque", torque, None, None, start=t[0], stop=t[1])
+
+    def _add_load(
+        self, name: str, what: str, value: ArrayLike, at: ArrayLike | None, where: Where | None, **times: float
+    ) -> Scene:
+        count = 1
         while f"{name}.{what}{count if count > 1 else ''}" in self._draft.parameters:
             count += 1
-        add_load(self._draft, f"{name}.{what}{count if count > 1 else ''}", particles, value, **settings)
+        parameter = f"{name}.{what}{count if count > 1 else ''}"
+        body = self._body(name)
+        if body is not None:
+            if where is not None:
+                raise ValueError(f"{parameter}: `where` chooses particles, and {name!r} is a rigid body; use `at`")
+            self._transaction(add_body_load, parameter, body, what, value, at=at, **times)
+        elif at is not None or what == "torque":
+            raise ValueError(f"{parameter}: {name!r} is not a rigid body; forces on some of its particles use `where`")
+        else:
+            chosen = self._chosen(name, where, what)
+            self._transaction(add_load, parameter, chosen, value, impulse=what == "impulse", **times)
         return self
 
     def fix(self, name: str, where: Where | None = None) -> Scene:
-        """Hold particles of an object where they are: all of them, or those that `where` chooses.
+        """Hold an object where it is: a rigid body, all particles of it, or those that `where` chooses.
 
         where: a function of the positions (n, 3) that gives a mask, or a mask, or the numbers of the particles.
         """
-        self._fixed.append(self._chosen(name, where, "fix"))
+        body = self._body(name)
+        if body is not None:
+            self._held.append(body.start)
+        else:
+            self._fixed.append(self._chosen(name, where, "fix"))
         return self
+
+    def _body(self, name: str) -> Rows | None:
+        thing = self._draft.things.get(name)
+        return None if thing is None else thing.rows.get("bodies")
 
     def _chosen(self, name: str, where: Where | None, what: str) -> NDArray[np.int64]:
         """The rows of particles of an object."""
@@ -296,6 +375,10 @@ class Scene:
             free = np.concatenate(draft.indices[FREE.name])
             free[np.concatenate(self._fixed)] = 0
             draft.indices[FREE.name] = [free]
+        if self._held:
+            motion = np.concatenate(draft.indices[MOTION.name])
+            motion[self._held] = HELD
+            draft.indices[MOTION.name] = [motion]
         layout = finish(draft, COLUMNS, INDICES)
         if batch is not None:
             layout = layout.batched(batch)
@@ -344,9 +427,9 @@ def _not_in_force(layout: Layout) -> frozenset[str]:
     """Of quantities that exclude each other, the first ones that were added are in force."""
     first: dict[str, str] = {}
     for p in layout.parameters.values():
-        if p.choice is not None:
+        if p.choice is not None and not p.dormant:
             first.setdefault(*p.choice)
-    return frozenset(n for n, p in layout.parameters.items() if p.choice and first[p.choice[0]] != p.choice[1])
+    return frozenset(n for n, p in layout.parameters.items() if p.choice and first.get(p.choice[0]) != p.choice[1])
 
 
 def _copy(draft: Draft) -> Draft:

@@ -19,7 +19,9 @@ from nablasim.physics.surfaces import Surface
 
 Real = NDArray[np.floating[Any]]
 
-_SHAPES: dict[Any, tuple[int, ...]] = {float: (), kc.float3: (3,), kc.float4: (4,), kc.quat: (4,), kc.mat33: (3, 3)}
+_SHAPES: dict[Any, tuple[int, ...]] = {
+    float: (), kc.float2: (2,), kc.float3: (3,), kc.float4: (4,), kc.quat: (4,), kc.mat33: (3, 3)
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -102,6 +104,8 @@ class Parameter:
     places: tuple[Place, ...]
     choice: tuple[str, str] | None = None
     """(group, option): of the options in a group, such as density or mass, one is in force."""
+    dormant: bool = False
+    """Not in force until it is replaced: what stands for something that is otherwise computed."""
     about: str = ""
 
     @property
@@ -139,6 +143,8 @@ class Thing:
     name: str
     kind: str
     rows: Mapping[str, Rows]
+    single: bool = False
+    """One row for all of it, as of a rigid body: its state is shown without an axis of rows."""
 
 
 @dataclass
@@ -152,10 +158,11 @@ class Draft:
     things: dict[str, Thing] = field(default_factory=dict)
     surfaces: dict[str, Surface] = field(default_factory=dict)
 
-    def thing(self, name: str, kind: str, *rows: Rows) -> None:
+    def thing(self, name: str, kind: str, *rows: Rows, single: bool = False) -> None:
         """A named object that owns these rows, beside those that it has already."""
-        before = self.things[name].rows if name in self.things else {}
-        self.things[name] = Thing(name, kind, {**before, **{r.table: r for r in rows}})
+        known = self.things.get(name, Thing(name, kind, {}))
+        made = {**known.rows, **{r.table: r for r in rows}}
+        self.things[name] = Thing(name, kind, made, single or known.single)
 
     def surface(self, name: str, faces: ArrayLike, points: ArrayLike | None = None) -> None:
         """What of an object can be drawn; see `Surface`."""
@@ -187,6 +194,7 @@ class Draft:
         bounds: tuple[float | None, float | None] = (None, None),
         uniform: bool = False,
         choice: tuple[str, str] | None = None,
+        dormant: bool = False,
         about: str = "",
     ) -> None:
         """Content of a column under a name. `uniform`: one element for all rows, such as gravity.
@@ -200,7 +208,7 @@ class Draft:
             return
         full = column.shape if uniform else (rows.count, *column.shape)
         made = Parameter(name, np.array(value, np.float64), unit, bounds, full, column.shape,
-                         (Place(column.name, rows),), choice, about)  # fmt: skip
+                         (Place(column.name, rows),), choice, dormant, about)  # fmt: skip
         if made.aligned(made.shape, None) is None:
             raise ValueError(f"{name} has shape {made.shape}; expected one value, or shape {full}")
         if not np.isfinite(made.value).all():

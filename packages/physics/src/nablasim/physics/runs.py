@@ -43,6 +43,8 @@ class Run:
         with self.program.lock:
             self._own()
             check_masses(self.program)
+            for system in self.program.systems:
+                system.check(self.program.arrays)
             if explicit:
                 check_step(self.program, self.dt, self.hold, self.columns)
 

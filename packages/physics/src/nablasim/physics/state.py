@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from nablasim.physics.checks import nearest
-from nablasim.physics.layout import Layout, Real
+from nablasim.physics.layout import Column, Layout, Real
 
 
 class Part:
@@ -65,6 +65,13 @@ class State:
         return State(self.layout, made)
 
 
+def _without_rows(values: Any, column: Column) -> Any:
+    """The values of the only row; the axis of rows is the last before the components."""
+    # Arrays of kernelc do not show components as axes.
+    inner = 0 if type(values).__module__.startswith("kernelc") else len(column.shape)
+    return values[(*[slice(None)] * (values.ndim - 1 - inner), 0)]
+
+
 def part(layout: Layout, name: str, columns: Mapping[str, Any], cut: Any, single: bool) -> Part:
     """The part of an object in columns; `cut(values, slice)` takes some rows, leaving the copies first."""
     found = {}
@@ -73,5 +80,6 @@ def part(layout: Layout, name: str, columns: Mapping[str, Any], cut: Any, single
         rows = layout.things[name].rows.get(table)
         if rows is not None:
             mine = cut(values, rows.slice)
-            found[quantity] = mine[0] if single else mine
+            mine = mine[0] if single else mine
+            found[quantity] = _without_rows(mine, layout.columns[column]) if layout.things[name].single else mine
     return Part(name, found)

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from nablasim.physics.layout import Column, Index
 from nablasim.physics.systems.bending import Bending
+from nablasim.physics.systems.bodies import Bodies
+from nablasim.physics.systems.body_loads import BodyLoads
+from nablasim.physics.systems.body_planes import BodyPlanes
 from nablasim.physics.systems.cloth import Cloth
 from nablasim.physics.systems.loads import Loads
 from nablasim.physics.systems.particles import Particles
@@ -21,6 +24,9 @@ SYSTEMS: tuple[System, ...] = (
     Bending(),
     Planes(),
     Loads(),
+    Bodies(),
+    BodyPlanes(),
+    BodyLoads(),
     Smoke(),
 )
 """In the order in which they are set up and add their forces."""

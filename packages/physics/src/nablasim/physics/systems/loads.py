@@ -46,8 +46,7 @@ def add_load(
 ) -> None:
     """A force or an impulse under a parameter's name, shared equally by some particles of the scene."""
     what = "impulse" if impulse else "force"
-    if not (np.isfinite(start) and start >= 0 and stop > start):
-        raise ValueError(f"{name}: the {what} acts from {start} s to {stop} s; expected 0 <= from < to")
+    check_times(name, what, start, stop)
     rows = draft.rows("loads", len(particles))
     draft.index(PARTICLE.name, particles)
     draft.index(IMPULSE.name, np.full(len(particles), int(impulse)))
@@ -56,3 +55,8 @@ def add_load(
     draft.constant(SHARE, rows, 1 / len(particles))
     draft.constant(START, rows, start)
     draft.constant(STOP, rows, min(stop, float(np.finfo(np.float32).max)))
+
+
+def check_times(name: str, what: str, start: float, stop: float) -> None:
+    if not (np.isfinite(start) and start >= 0 and stop > start):
+        raise ValueError(f"{name}: the {what} acts from {start} s to {stop} s; expected 0 <= from < to")

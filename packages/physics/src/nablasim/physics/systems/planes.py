@@ -15,6 +15,7 @@ import kernelc as kc
 from nablasim.physics.checks import filled
 from nablasim.physics.kernels.planes import plane_energies, plane_forces, plane_stiffness, unit_normals
 from nablasim.physics.layout import Column, Draft, Index
+from nablasim.physics.systems import body_planes
 from nablasim.physics.systems.particles import F, V, X
 from nablasim.physics.systems.system import System
 
@@ -78,17 +79,23 @@ def add_plane(
     if np.shape(normal) != (3,) or not np.linalg.norm(normal) > 0:
         raise ValueError(f"{name}.normal is {normal!r}; expected three numbers that are not all zero")
     count = draft.count.get("particles", 0)
-    rows = draft.rows("plane_contacts", count)
-    draft.thing(name, "plane", rows)
+    particles, bodies = draft.rows("plane_contacts", count), body_planes.add_rows(draft)
     draft.index(PARTICLE.name, np.arange(count))
-    draft.index(LAW.name, np.full(count, LAWS.index(damping)))
-    for quantity, column, value, unit in (
-        ("ke", KE, ke, "N/m"), ("kd", KD, kd, "N s/m"), ("kf", KF, kf, "N s/m"), ("mu", MU, mu, "1"),
-    ):  # fmt: skip
+    draft.thing(name, "plane", particles, bodies)
+    four = (("ke", ke, "N/m"), ("kd", kd, "N s/m"), ("kf", kf, "N s/m"), ("mu", mu, "1"))
+    for quantity, value, _ in four:
         filled(f"{name}.{quantity}", value, (), positive=True, allow_zero=True)
-        draft.parameter(f"{name}.{quantity}", column, rows, value, unit=unit, bounds=(0.0, None), uniform=True)
-    draft.parameter(f"{name}.normal", GIVEN_NORMAL, rows, normal, unit="1", bounds=(-1.0, 1.0), uniform=True)
-    draft.parameter(f"{name}.offset", OFFSET, rows, offset, unit="m", uniform=True,
-                    about="distance of the plane from the origin along its normal")  # fmt: skip
-    draft.constant(TOUCH, rows, filled(f"{name}.touch", touch, (), positive=True))
-    draft.constant(SMOOTHING, rows, filled(f"{name}.smoothing", smoothing, (), positive=True, allow_zero=True))
+    filled(f"{name}.touch", touch, (), positive=True)
+    filled(f"{name}.smoothing", smoothing, (), positive=True, allow_zero=True)
+    for rows in (particles, bodies):  # Both tables have the same columns: one parameter goes to both.
+        at = rows.table
+        draft.index(f"{at}.law", np.full(rows.count, LAWS.index(damping)))
+        for quantity, value, unit in four:
+            draft.parameter(f"{name}.{quantity}", Column(f"{at}.{quantity}"), rows, value, unit=unit,
+                            bounds=(0.0, None), uniform=True)  # fmt: skip
+        draft.parameter(f"{name}.normal", Column(f"{at}.given_normal", kc.float3), rows, normal, unit="1",
+                        bounds=(-1.0, 1.0), uniform=True)  # fmt: skip
+        draft.parameter(f"{name}.offset", Column(f"{at}.offset"), rows, offset, unit="m", uniform=True,
+                        about="distance of the plane from the origin along its normal")  # fmt: skip
+        draft.constant(Column(f"{at}.touch"), rows, touch)
+        draft.constant(Column(f"{at}.smoothing"), rows, smoothing)

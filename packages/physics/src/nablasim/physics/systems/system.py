@@ -8,6 +8,7 @@ with a subclass of `System`, an adder that `Scene` calls, and its kernels in `ke
     finish(a)          the same, after every `setup`: for what depends on other systems (1 / mass)
     forces(s)          launches, every step: reads s["table.state"], adds to s["table.sum"]
     advance(s)         launches, every step, of systems that own state columns: writes s.next("table.state")
+    check(a)           refuses values that cannot work, such as masses below zero, once they are derived
     energy(s)          an array of energies (J), one per row, or None; for study
     stiffness(a, b)    launches that add to bounds of stiffness and damping: b.k, b.c, b.contact_k, b.contact_c of each
                        particle, or b.claim(...) for what is no particle: which step is stable
@@ -51,6 +52,9 @@ class System:
     def energy(self, s: Step) -> Any | None:
         """Launch what computes the energy of each row, and return that array."""
         return None
+
+    def check(self, a: Arrays) -> None:
+        """Raise `ValueError` if derived columns are not such that anything could move."""
 
     def stiffness(self, a: Arrays, bounds: Bounds) -> None:
         """Add upper bounds of stiffness (N/m) and damping (N s/m) per particle."""

@@ -1,0 +1,79 @@
+"""Kernels of the contact of bodies with half-spaces. A thread is a pair of a point of a body and a plane."""
+
+import kernelc as kc
+from nablasim.physics.kernels.contact import contact_force, hinge_integral
+
+LEVEL = 1e-4
+"""Square of the sine of the tilt up to which a rim counts as level; there its lowest point moves in from the edge."""
+
+
+@kc.func
+def support(q: kc.quat, local: kc.float3, ball: float, rim: float, n: kc.float3) -> kc.float3:
+    """From the body's origin to the point of a feature that reaches furthest against n, in world axes.
+
+    A feature is a point, a ball about it, or a circle about the body's y axis. The lowest point of a level circle is
+    not defined: near that it is drawn to the centre, so that it moves smoothly.
+    """
+    arm = kc.quat_rotate(q, local) - n * ball
+    if rim > 0.0:
+        axis = kc.quat_rotate(q, kc.float3(0.0, 1.0, 0.0))
+        d = axis * kc.dot(n, axis) - n
+        arm += d * (rim * kc.sqrt((1.0 + LEVEL) / (kc.length_sq(d) + LEVEL)))
+    return arm
+
+
+@kc.kernel
+def body_plane_forces(
+    x: kc.Array[kc.float3],
+    rot: kc.Array[kc.quat],
+    v: kc.Array[kc.float3],
+    omega: kc.Array[kc.float3],
+    com: kc.Array[kc.float3],
+    local: kc.Array[kc.float3],
+    ball: kc.Array[float],
+    rim: kc.Array[float],
+    body: kc.Array[int],
+    point: kc.Array[int],
+    normal: kc.Array[kc.float3],
+    offset: kc.Array[float],
+    four: kc.Array[kc.float4],
+    law: kc.Array[int],
+    touch: kc.Array[float],
+    smoothing: kc.Array[float],
+    f: kc.Array[kc.float3],
+    torque: kc.Array[kc.float3],
+):
+    """Push the point out of the half-space n·x < offset; the torque is about the centre of mass."""
+    r = kc.tid()
+    b, i, n = body[r], point[r], normal[r]
+    q = kc.normalize(rot[b])
+    arm = support(q, local[i], ball[i], rim[i], n)
+    gap = kc.dot(n, x[b] + arm) - offset[r]
+    if gap < smoothing[r]:
+        k = four[r]
+        velocity = v[b] + kc.cross(omega[b], arm)
+        force = contact_force(gap, velocity, n, k.x, k.y, k.z, k.w, law[r], touch[r], smoothing[r])
+        kc.atomic_add(f, b, force)
+        kc.atomic_add(torque, b, kc.cross(arm - kc.quat_rotate(q, com[b]), force))
+
+
+@kc.kernel
+def body_plane_energies(
+    x: kc.Array[kc.float3],
+    rot: kc.Array[kc.quat],
+    local: kc.Array[kc.float3],
+    ball: kc.Array[float],
+    rim: kc.Array[float],
+    body: kc.Array[int],
+    point: kc.Array[int],
+    normal: kc.Array[kc.float3],
+    offset: kc.Array[float],
+    four: kc.Array[kc.float4],
+    smoothing: kc.Array[float],
+    e: kc.Array[float],
+):
+    """The energy stored by the spring of the contact."""
+    r = kc.tid()
+    b, i, n = body[r], point[r], normal[r]
+    arm = support(kc.normalize(rot[b]), local[i], ball[i], rim[i], n)
+    e[r] = four[r].x * hinge_integral(offset[r] - kc.dot(n, x[b] + arm), smoothing[r])

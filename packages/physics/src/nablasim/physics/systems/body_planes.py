@@ -1,0 +1,73 @@
+"""Compliant contact of bodies with half-spaces. A row is a pair of a point of a body and a plane.
+
+`planes.add_plane` names these rows when it names those of particles: a plane has one set of parameters.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+import kernelc as kc
+from nablasim.physics.kernels.body_planes import body_plane_energies, body_plane_forces
+from nablasim.physics.kernels.pairing import pair_with_body
+from nablasim.physics.kernels.planes import unit_normals
+from nablasim.physics.layout import Column, Draft, Index, Rows
+from nablasim.physics.systems import bodies as b
+from nablasim.physics.systems.system import System
+
+if TYPE_CHECKING:
+    from nablasim.physics.program import Arrays, Step
+    from nablasim.physics.stability import Bounds
+
+BODY, POINT = Index("body_plane_contacts.body", to="bodies"), Index("body_plane_contacts.point", to="body_points")
+LAW = Index("body_plane_contacts.law")
+KE, KD, KF, MU = (Column(f"body_plane_contacts.{q}") for q in ("ke", "kd", "kf", "mu"))
+FOUR = Column("body_plane_contacts.four", kc.float4, role="derived")
+GIVEN_NORMAL = Column("body_plane_contacts.given_normal", kc.float3)
+NORMAL = Column("body_plane_contacts.normal", kc.float3, role="derived")
+OFFSET = Column("body_plane_contacts.offset")
+TOUCH, SMOOTHING = Column("body_plane_contacts.touch"), Column("body_plane_contacts.smoothing")
+
+
+class BodyPlanes(System):
+    """The four-parameter contact [ke, kd, kf, mu] of every point of every body with every plane."""
+
+    name = "body_plane_contacts"
+    columns = (KE, KD, KF, MU, FOUR, GIVEN_NORMAL, NORMAL, OFFSET, TOUCH, SMOOTHING)
+    indices = (BODY, POINT, LAW)
+
+    def setup(self, a: Arrays) -> None:
+        kc.launch(unit_normals, a.rows(self.name), [a[GIVEN_NORMAL]], [a[NORMAL]])
+
+    def finish(self, a: Arrays) -> None:
+        given = [a[KE], a[KD], a[KF], a[MU], a[BODY], a[b.FOUR]]
+        kc.launch(pair_with_body, a.rows(self.name), given, [a[FOUR]])
+
+    def forces(self, s: Step) -> None:
+        bodies = [s[b.X], s[b.ROT], s[b.V], s[b.OMEGA], s[b.COM], s[b.LOCAL], s[b.BALL], s[b.RIM]]
+        plane = [s[BODY], s[POINT], s[NORMAL], s[OFFSET], s[FOUR], s[LAW], s[TOUCH], s[SMOOTHING]]
+        kc.launch(body_plane_forces, s.rows(self.name), [*bodies, *plane], [s[b.F], s[b.TORQUE]])
+
+    def energy(self, s: Step) -> Any:
+        e = s.scratch("body_plane_contacts.energy", s.rows(self.name))
+        bodies = [s[b.X], s[b.ROT], s[b.LOCAL], s[b.BALL], s[b.RIM]]
+        plane = [s[BODY], s[POINT], s[NORMAL], s[OFFSET], s[FOUR], s[SMOOTHING]]
+        kc.launch(body_plane_energies, s.rows(self.name), [*bodies, *plane], [e])
+        return e
+
+    def stiffness(self, a: Arrays, bounds: Bounds) -> None:
+        k, c = np.zeros(a.rows("bodies")), np.zeros(a.rows("bodies"))
+        four, body = a.numpy(FOUR), a.numpy(BODY)
+        np.maximum.at(k, body, four[:, 0])
+        np.maximum.at(c, body, four[:, 1])
+        bounds.claim(b.contact_limit(a, k, c))
+
+
+def add_rows(draft: Draft) -> Rows:
+    """Pairs of a plane with every point of every body."""
+    points = np.arange(draft.count.get("body_points", 0))
+    draft.index(POINT.name, points)
+    draft.index(BODY.name, np.concatenate([np.zeros(0, int), *draft.indices.get(b.OF_BODY.name, [])]))
+    return draft.rows("body_plane_contacts", len(points))

@@ -1,0 +1,123 @@
+"""Every kernel of rigid bodies: its adjoint against central differences, by kernelc's own checker."""
+
+import numpy as np
+import pytest
+
+import kernelc as kc
+from nablasim.physics.kernels import bodies, body_loads, body_planes, pairing
+
+B, M = 4, 7
+
+
+@pytest.fixture
+def make():
+    return Maker(np.random.default_rng(0))
+
+
+class Maker:
+    def __init__(self, rng):
+        self.rng = rng
+
+    def points(self, n):
+        return kc.array(self.rng.normal(size=(n, 3)), dtype=kc.float3, requires_grad=True)
+
+    def positive(self, n, low=0.5, high=2.0):
+        return kc.array(self.rng.uniform(low, high, n), requires_grad=True)
+
+
+def zeros(n, dtype=kc.float3):
+    return kc.zeros(n, dtype=dtype, real=kc.float64)
+
+
+def quats(make, n=B):
+    return kc.array(make.rng.normal(size=(n, 4)), dtype=kc.quat, requires_grad=True)
+
+
+def inertias(make, n=B):
+    """Symmetric and positive definite."""
+    found = make.rng.normal(size=(n, 5, 3))
+    found = np.einsum("nki,nkj->nij", found, found) + np.eye(3)
+    return kc.array(found, dtype=kc.mat33, requires_grad=True), np.linalg.inv(found)
+
+
+def test_motion_of_bodies(make):
+    I, inverse = inertias(make)
+    state = [make.points(B), quats(make), make.points(B), make.points(B)]
+    of = [make.positive(B), make.points(B), I, kc.array(inverse, dtype=kc.mat33, requires_grad=True)]
+    out = [zeros(B), zeros(B, kc.quat), zeros(B), zeros(B)]
+    for motion in (bodies.FREE, bodies.HELD, bodies.DRIVEN):
+        moves = kc.array(np.full(B, motion, np.int32))
+        given = [*state, make.points(B), make.points(B), make.points(B), *of, moves, 0.1]
+        kc.testing.gradcheck(bodies.advance_bodies, B, given, out)
+        given = [*state, make.points(B), *of[:3], moves]
+        kc.testing.gradcheck(bodies.body_energies, B, given, [zeros(B, float)])
+
+
+@pytest.mark.parametrize("kind", range(6))
+@pytest.mark.parametrize("given", [False, True])
+def test_set_up_of_bodies(make, kind, given):
+    # Kind 5 is a mesh, by its moments: those of a body with r about its reference point.
+    I, _ = inertias(make)
+    second = kc.array(I.numpy() + 2 * np.eye(3), dtype=kc.mat33, requires_grad=True)
+    first = kc.array(0.1 * make.rng.normal(size=(B, 3)), dtype=kc.float3, requires_grad=True)
+    mesh = [make.points(B), kc.array(np.arange(B, dtype=np.int32)), make.positive(B), first, second]
+    none = np.full(B, bodies.NONE)
+    mass = make.positive(B) if given else kc.array(none)
+    inertia = I if given else kc.array(np.full((B, 3, 3), bodies.NONE), dtype=kc.mat33)
+    size = kc.array(make.rng.uniform(0.5, 2, (B, 3)), dtype=kc.float3, requires_grad=True)
+    inputs = [kc.array(np.full(B, kind, np.int32)), size, *mesh, make.positive(B), mass, inertia]
+    out = [zeros(B, float), zeros(B), zeros(B, kc.mat33), zeros(B, kc.mat33)]
+    # The reference point only says where the moments are taken from: its own gradient is stopped.
+    wrt = [1, 4, 5, 6, 7, *([8, 9] if given else [])]
+    kc.testing.gradcheck(bodies.body_masses, B, inputs, out, wrt=wrt, rtol=1e-4)
+
+
+def test_points_of_bodies(make):
+    lengths = [make.positive(B) for _ in range(3)]
+    kc.testing.gradcheck(bodies.body_sizes, B, lengths, [zeros(B)])
+    rows = kc.array(np.arange(M, dtype=np.int32) % B)
+    round = kc.array(make.rng.normal(size=(M, 2)), dtype=kc.float2)
+    given = [make.points(M), kc.array(make.rng.normal(size=(M, 3, 3)), dtype=kc.mat33), round, rows, make.points(B)]
+    kc.testing.gradcheck(bodies.body_points, M, given, [zeros(M), zeros(M, float), zeros(M, float)], wrt=[0, 4])
+
+
+@pytest.mark.parametrize("law", [0, 1])
+@pytest.mark.parametrize("smoothing", [0.0, 0.3])
+def test_bodies_and_planes(make, law, smoothing):
+    n = 40
+    body, point = (kc.array(np.arange(n, dtype=np.int32) % k) for k in (B, M))
+    normals = make.rng.normal(size=(n, 3))
+    normal = kc.array(normals / np.linalg.norm(normals, axis=1, keepdims=True), dtype=kc.float3, requires_grad=True)
+    four = kc.array(make.rng.uniform([5, 0.1, 0.1, 0.1], [20, 2, 20, 1], (n, 4)), dtype=kc.float4, requires_grad=True)
+    fixed = [kc.array(np.full(n, law, np.int32)), kc.array(np.full(n, 0.1)), kc.array(np.full(n, smoothing))]
+    pose, rates = [make.points(B), quats(make)], [make.points(B), make.points(B)]
+    rim = kc.array(np.where(np.arange(M) % 2, make.rng.uniform(0.3, 1, M), 0.0), requires_grad=True)
+    feature = [make.points(M), make.positive(M, 0.1, 0.5), rim]
+    plane = [body, point, normal, make.positive(n, -0.5, 0.5), four]
+    given = [*pose, *rates, make.points(B), *feature, *plane, *fixed]
+    wrt = [i for i, a in enumerate(given) if a.requires_grad and i != 7]
+    kc.testing.gradcheck(body_planes.body_plane_forces, n, given, [zeros(B), zeros(B)], wrt=wrt)
+    given = [*pose, *feature, *plane, fixed[2]]
+    wrt = [i for i, a in enumerate(given) if a.requires_grad and i != 4]
+    kc.testing.gradcheck(body_planes.body_plane_energies, n, given, [zeros(n, float)], wrt=wrt)
+
+
+def test_loads_on_bodies(make):
+    n = 8
+    flags = [kc.array(np.arange(n, dtype=np.int32) // k % 2) for k in (1, 2)]
+    times = [kc.array(np.linspace(0, 0.2, n)), kc.array(np.full(n, 0.5)), kc.array(np.arange(n, dtype=np.int32) // 4)]
+    load = [kc.array(np.arange(n, dtype=np.int32) % B), make.points(n), make.points(n), *flags, *times]
+    given = [quats(make), make.points(B), *load, kc.array(np.array([1], np.int32)), 1, 0.05]
+    kc.testing.gradcheck(body_loads.body_load_forces, n, given, [zeros(B), zeros(B)], wrt=[0, 1, 3, 4])
+
+
+def test_pairing(make):
+    given = [make.positive(M) for _ in range(4)]
+    kc.testing.gradcheck(pairing.join_four, M, given, [zeros(M, kc.float4)])
+    own = make.rng.uniform(0.5, 2, (B, 4))
+    own[0], own[1, 2:] = bodies.NONE, bodies.NONE
+    rows = kc.array(np.arange(M, dtype=np.int32) % B)
+    of_body = kc.array(own, dtype=kc.float4)
+    kc.testing.gradcheck(pairing.pair_with_body, M, [*given, rows, of_body], [zeros(M, kc.float4)])
+    of_body = kc.array(make.rng.uniform(0.5, 2, (B, 4)), dtype=kc.float4, requires_grad=True)
+    kc.testing.gradcheck(pairing.pair_with_body, M, [*given, rows, of_body], [zeros(M, kc.float4)])
