@@ -82,7 +82,7 @@ def test_a_tape_of_kernelc_holds_the_rollout_of_a_body():
     model, weights = scene().build("float64"), np.random.default_rng(0).normal(size=(16, 3))
     rho = kc.array(np.full(1, 500.0), requires_grad=True)
     with kc.Tape() as tape:
-        x = ph.rollout(model.replace({"cube.density": rho}), dt=1e-3, steps=150, every=10, tape=tape)["cube"].x
+        x = ph.rollout(model.replace({"cube.density": rho}), dt=1e-3, steps=150, every=10)["cube"].x
     assert x.shape == (16,)
     tape.backward(grads={x: weights})
     by_torch = torch.tensor(500.0, dtype=torch.float64, requires_grad=True)

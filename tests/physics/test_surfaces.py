@@ -45,3 +45,13 @@ def test_corners_of_a_body_are_turned_and_moved():
     wanted = np.stack([points @ rotation_matrix(q).T + p for p, q in zip(x, rot)])
     np.testing.assert_allclose(surface.vertices(x, rot), wanted, atol=1e-14)
     np.testing.assert_allclose(surface.vertices(torch.tensor(x), torch.tensor(rot)).numpy(), wanted, atol=1e-14)
+
+
+def test_a_rigid_body_is_drawn_by_the_surface_of_its_shape():
+    scene = ph.Scene().add_rigid(
+        "can", ph.Cylinder(0.5, 1.0), mass=1.0, rot=ph.quat((1, 0, 0), np.pi / 2), omega=(0, 0, 1)
+    )
+    trajectory = ph.rollout(scene.build("float64"), dt=1e-2, steps=10)
+    corners = trajectory.vertices("can").numpy()
+    assert corners.shape == (11, len(ph.Cylinder(0.5, 1.0).mesh().vertices), 3)
+    np.testing.assert_allclose(np.abs(corners[0, :, 2]).max(), 0.5)  # it lies along z
