@@ -1,75 +1,115 @@
-"""The descent on functions whose minimum is known."""
+"""Fits of problems whose answer is known."""
+
+import json
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from small_scenes import beam, beam_problem, film, pendulum_problem
 
-from nablasim.sysid import descend
+from nablasim import physics as ph
+from nablasim import sysid
+from nablasim.sysid.gradients import Smooth
 
 
-@given(st.integers(0, 2**32 - 1))
-def test_a_bowl_is_descended_to_its_bottom(seed):
-    rng = np.random.default_rng(seed)
-    bottom, stiffness = rng.normal(size=4), rng.uniform(0.5, 5.0, 4)
-
-    def bowl(x):
-        return float(stiffness @ (x - bottom) ** 2), 2 * stiffness * (x - bottom)
-
-    fit = descend(bowl, np.zeros(4), iterations=200)
+def test_a_pendulum_is_found_from_its_angles_to_the_last_digits():
+    fit = pendulum_problem().fit(seed=1)
     assert fit.converged
-    np.testing.assert_allclose(fit.value, bottom, atol=1e-6)
+    for name, value in (("length", 1.3), ("damping", 0.05), ("angle", 2.0)):
+        assert fit[name].value == pytest.approx(value, rel=1e-9)
+        assert fit[name].certified and fit[name].low <= value <= fit[name].high
+    assert fit.model["length"] == pytest.approx(1.3)
 
 
-def test_a_curved_valley_is_followed():
-    def rosenbrock(x):
-        a, b = 1 - x[0], x[1] - x[0] ** 2
-        return float(a**2 + 10 * b**2), np.array([-2 * a - 40 * x[0] * b, 20 * b])
-
-    fit = descend(rosenbrock, [-1.2, 1.0], iterations=500)
-    assert fit.converged
-    np.testing.assert_allclose(fit.value, [1, 1], atol=1e-5)
+def test_a_beam_is_found_from_eight_bit_silhouettes():
+    fit = beam_problem(film(beam(), size=32).rounded()).fit(seed=0)
+    for name in ("beam.mu", "beam.lam"):
+        assert fit[name].value == pytest.approx(1e4, rel=5e-3)
+        assert fit[name].certified
+    assert "beam.mu" in str(fit.table()) and "[" in str(fit.table())
 
 
-def test_no_step_is_longer_than_allowed():
-    fit = descend(lambda x: (float(x @ x), 2 * x), [100.0, 0.0], max_step=1.0, iterations=300)
-    assert np.linalg.norm(np.diff(fit.values, axis=0), axis=1).max() <= 1.0 + 1e-12
-    assert fit.converged
+def test_the_window_grows_and_ends_with_all_frames():
+    problem = pendulum_problem(frames=80)
+    windows = []
+    problem.fit(seed=2, starts=1, on_window=lambda k, start: windows.append(start.path[-1]["frames"]))
+    assert len(windows) > 1 and windows == sorted(set(windows)) and windows[-1] == problem.frames
 
 
-def test_it_starts_at_the_bottom_and_stays():
-    fit = descend(lambda x: (0.0, np.zeros(2)), [1.0, 2.0])
-    assert fit.converged and len(fit.losses) == 1
-    np.testing.assert_array_equal(fit.value, [1.0, 2.0])
+def test_a_killed_fit_goes_on_where_it_stood(tmp_path):
+    problem, file = pendulum_problem(frames=80), tmp_path / "fit.json"
+
+    class Killed(Exception):
+        pass
+
+    def kill(k, start):
+        if k == 1:
+            raise Killed
+
+    with pytest.raises(Killed):
+        problem.fit(save=file, on_window=kill)
+    kept = json.loads(file.read_text())
+    assert kept["starts"][0]["done"] and not kept["starts"][1]["done"]
+    windows = []
+    fit = problem.fit(save=file, on_window=lambda k, start: windows.append(k))
+    assert 0 not in windows, "the finished start ran again"
+    whole = problem.fit()
+    np.testing.assert_allclose(fit.u, whole.u, rtol=1e-9)
+    with pytest.raises(ValueError, match="another problem"):
+        problem.fit(save=file, seed=5)
+    file.write_text("{}")
+    with pytest.raises(ValueError, match="not a fit"):
+        problem.fit(save=file)
 
 
-def test_a_wrong_gradient_is_said():
-    fit = descend(lambda x: (float(x @ x), -2 * x), [1.0, 2.0])
-    assert not fit.converged
-    assert "is the gradient right?" in fit.message
+def test_a_fit_that_cannot_run_says_why():
+    problem = beam_problem(params=[sysid.Param("beam.mu", (1e11, 1e12))])
+    with pytest.raises(sysid.FitFailed, match=r"start 1: .*dt"):
+        problem.fit(starts=2)
 
 
-def test_running_out_of_iterations_is_said():
-    fit = descend(lambda x: (float(x @ x), 2 * x), [100.0], iterations=3, max_step=1.0)
-    assert not fit.converged
-    assert "3 iterations" in fit.message
-    assert len(fit.losses) == 4
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ({"method": "newton"}, "lm"),
+        ({"horizon": "all"}, "grow"),
+        ({"starts": 0}, "from 1 on"),
+        ({"start": {"length": 1.0}}, "damping"),
+        ({"start": {"length": 9.0, "damping": 0.1, "angle": 1.0}}, "outside of the bounds"),
+    ],
+)
+def test_settings_that_cannot_be_are_refused(options, says):
+    with pytest.raises((ValueError, KeyError), match=says):
+        pendulum_problem().fit(**options)
 
 
-def test_steps_into_nothing_are_halved():
-    # Not a number beyond 1.5: the first step of length 1 from 1 goes there and is taken back.
-    def edge(x):
-        return (float((x[0] - 1.2) ** 2) if x[0] < 1.5 else float("nan")), np.array([2 * (x[0] - 1.2)])
-
-    assert descend(edge, [1.0]).value[0] == pytest.approx(1.2)
+def test_an_estimate_that_was_not_searched_for():
+    with pytest.raises(KeyError, match="length"):
+        pendulum_problem().fit(starts=1)["lenght"]
 
 
-def test_a_start_that_is_not_finite_is_refused():
-    with pytest.raises(ValueError, match="start where both are finite"):
-        descend(lambda x: (float("inf"), np.zeros(1)), [1.0])
+@pytest.mark.parametrize(("method", "options"), [("lbfgs", {}), ("adam", {"steps": 150, "rate": 0.1})])
+def test_methods_for_many_numbers_find_few_as_well(method, options):
+    start = {"beam.mu": 2e4, "beam.lam": 2e4}
+    fit = beam_problem().fit(method=method, starts=1, start=start, **options)
+    assert fit.loss < 1e-3 * beam_problem().loss(start)
+    assert fit["beam.mu"].value == pytest.approx(1e4, rel=0.1)
 
 
-def test_progress_is_told():
-    told = []
-    fit = descend(lambda x: (float(x @ x), 2 * x), [3.0], on_iteration=lambda i, loss: told.append((i, loss)))
-    assert told == list(enumerate(fit.losses))[1:]
+def test_a_field_is_found_and_a_prior_makes_it_smooth():
+    model = beam()
+    mesh = ph.TetMesh.box((1, 0.3, 0.3), (3, 1, 1))
+    middle = mesh.vertices[mesh.tets].mean(1)[:, 0]
+    truth = 1e4 * (1 + 0.5 * middle)
+    trajectory = ph.rollout(model.replace({"beam.mu": truth}), dt=1 / 480, steps=240, every=24)
+    made = {}
+    for smooth in (0.0, 1e-6):
+        params = [sysid.Param("beam.mu", (3e3, 1e5), each=True, smooth=smooth)]
+        problem = sysid.Problem(model, target=trajectory, observe=sysid.States(), dt=1 / 480, params=params)
+        fit = problem.fit(method="lbfgs", starts=1, horizon="full", start={"beam.mu": 1e4}, steps=40)
+        made[smooth] = fit.values["beam.mu"], Smooth(sysid.Problem(
+            model, target=trajectory, observe=sysid.States(), dt=1 / 480,
+            params=[sysid.Param("beam.mu", (3e3, 1e5), each=True, smooth=1.0)],
+        ))(fit.u)[0]  # fmt: skip
+    assert np.abs(made[0.0][0] / truth - 1).mean() < 0.05
+    assert made[1e-6][1] < made[0.0][1] * 1.001
+    assert np.abs(made[1e-6][0] / truth - 1).mean() < 0.25

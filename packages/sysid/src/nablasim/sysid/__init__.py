@@ -1,9 +1,33 @@
-"""System identification: finds the parameters of a simulation from what was seen of it.
+"""System identification: finds the physics behind a video.
 
-Today: gradient descent through a recorded rollout (`descend`), a loss on tracked points, and the command `nablasim`.
+    problem = sysid.Problem(model, target=video, observe=render.Silhouette(camera), dt=1/960,
+                            params=[sysid.Param("cube.density", (1, 50))])
+    fit = problem.fit()
+
+and the command `nablasim`.
 """
 
-from nablasim.sysid.fit import Fit, descend
-from nablasim.sysid.losses import add_squared_distance
+from nablasim.sysid.fit import Fit, FitFailed
+from nablasim.sysid.losses import Blur, Moments, Pixels, Pyramid
+from nablasim.sysid.observations import Pictures, States
+from nablasim.sysid.parameters import Param
+from nablasim.sysid.problem import Problem
+from nablasim.sysid.uncertainty import Estimate, Identifiability
+from nablasim.sysid.video import Track, Video
 
-__all__ = ["Fit", "add_squared_distance", "descend"]
+__all__ = [
+    "Blur",
+    "Estimate",
+    "Fit",
+    "FitFailed",
+    "Identifiability",
+    "Moments",
+    "Param",
+    "Pictures",
+    "Pixels",
+    "Problem",
+    "Pyramid",
+    "States",
+    "Track",
+    "Video",
+]

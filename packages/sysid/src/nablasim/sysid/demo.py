@@ -16,9 +16,8 @@ from numpy.typing import NDArray
 
 import kernelc as kc
 from nablasim import physics as ph
-from nablasim.sysid.fit import Fit, descend
-from nablasim.sysid.kernels import thrown
-from nablasim.sysid.losses import add_squared_distance
+from nablasim.sysid.descent import Fit, descend
+from nablasim.sysid.kernels import squared_distance, thrown
 
 TRUTH = np.array([3.0, 4.0, -1.0, 0.8, -0.6, 3.0])
 """How the cloth is thrown: velocity (m/s), then spin (rad/s). What the descent has to find, starting from zero."""
@@ -81,7 +80,8 @@ class Throw:
             self.frames = rollout["cloth"].x
             self._loss.zero_()
             for frame, seen in enumerate(self._seen, start=1):
-                add_squared_distance(self._loss, self.frames[frame], marks=marks, seen=seen, weight=weight)
+                inputs = [self.frames[frame], marks, seen, weight]
+                kc.launch(squared_distance, dim=len(cloth.marks), inputs=inputs, outputs=[self._loss])
 
     def watch(self, positions: NDArray[np.float64]) -> None:
         """From now on the loss compares with these positions of the marks: (frames, marks, 3)."""

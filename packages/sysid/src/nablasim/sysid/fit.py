@@ -1,97 +1,264 @@
-"""Gradient descent for a handful of parameters: needs a loss, its gradient, and nothing else.
+"""`fit`: several blind starts on growing windows, the best of them, and what it is worth.
 
-Steps have the length of Barzilai and Borwein (1988), accepted by the non-monotone rule of Raydan (1997): the loss may
-rise now and then, but stays below the worst of the last few.
+Saves as it goes, if asked to: a fit that was killed goes on where it stood.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+import hashlib
+import json
+import os
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-Evaluate = Callable[[NDArray[np.float64]], tuple[float, NDArray[np.float64]]]
-"""From parameters to the loss and its gradient."""
+from nablasim.sysid.names import nearest
+from nablasim.sysid.parameters import Vector
+from nablasim.sysid.problem import Problem
+from nablasim.sysid.progress import Shown, shown
+from nablasim.sysid.uncertainty import LEVEL, Certificate, Estimate, certify, uncertified
+from nablasim.sysid.windows import Start, follow
 
-MEMORY = 5
-SUFFICIENT = 1e-4
-HALVINGS = 30
+METHODS = ("lm", "lbfgs", "adam")
+HORIZONS = ("grow", "full")
+MANY = 20
+"""Parameters beyond which Jacobians by differences cost more than a sweep back."""
+
+
+class FitFailed(ArithmeticError):
+    """No start came to an end; the message says what happened to each."""
 
 
 @dataclass(frozen=True, eq=False)
 class Fit:
-    """The path of a descent. Entry 0 is the start, the last entry the result."""
+    """What was found. `fit["cube.density"]` is an `Estimate`; `fit.values` has the numbers, `fit.model` the model."""
 
-    values: NDArray[np.float64]
-    losses: NDArray[np.float64]
-    gradients: NDArray[np.float64]
-    converged: bool
-    message: str
+    problem: Problem
+    starts: tuple[Start, ...]
+    best: int
+    certificate: Certificate
+    seconds: float
+    settings: Mapping[str, Any] = field(default_factory=dict)
 
     @property
-    def value(self) -> NDArray[np.float64]:
-        """Where the loss was lowest."""
-        best: NDArray[np.float64] = self.values[int(np.argmin(self.losses))]
-        return best
+    def u(self) -> Vector:
+        return self.starts[self.best].u
+
+    @property
+    def loss(self) -> float:
+        """The mean of squares at the end."""
+        return self.starts[self.best].loss
+
+    @property
+    def converged(self) -> bool:
+        return self.starts[self.best].converged
+
+    @property
+    def values(self) -> dict[str, Any]:
+        """The parameters of the model that were found, by name."""
+        return self.problem.space.values(self.u)
+
+    @property
+    def model(self) -> Any:
+        """The model with what was found."""
+        return self.problem.model.replace(self.values)
+
+    @property
+    def estimates(self) -> tuple[Estimate, ...]:
+        return self.certificate.estimates
+
+    @property
+    def warnings(self) -> list[str]:
+        """What the user should know before the numbers are used."""
+        return list(dict.fromkeys(f"{e.name}: {w}" for e in self.estimates for w in e.why))
+
+    def __getitem__(self, name: str) -> Estimate:
+        for estimate in self.estimates:
+            if estimate.name == name:
+                return estimate
+        raise KeyError(f"{name!r} was not searched for: {nearest(name, [e.name for e in self.estimates])}")
+
+    def __iter__(self) -> Iterator[Estimate]:
+        return iter(self.estimates)
+
+    def table(self) -> Any:
+        """The estimates, to print."""
+        from nablasim.sysid.tables import estimates_table
+
+        return estimates_table(self.estimates)
+
+    def report(self, folder: str | Path = "out", **options: Any) -> Path:
+        """Write `report.html` in a folder: one page that needs nothing else."""
+        from nablasim.sysid.report import write_report  # type: ignore[attr-defined]
+
+        return write_report(self, folder, **options)
+
+    def __repr__(self) -> str:
+        return f"<Fit: {', '.join(f'{e.name} = {e.value:.5g}' for e in self.estimates)}; loss {self.loss:.3g}>"
 
 
-def descend(
-    evaluate: Evaluate,
-    start: ArrayLike,
+def fit(
+    problem: Problem,
     *,
-    iterations: int = 60,
-    tolerance: float = 1e-7,
-    max_step: float = 1.0,
-    on_iteration: Callable[[int, float], None] | None = None,
+    method: str | None = None,
+    horizon: str = "grow",
+    starts: int = 3,
+    seed: int = 0,
+    agree: int = 2,
+    start: Mapping[str, ArrayLike] | None = None,
+    steps: int = 60,
+    tolerance: float = 1e-3,
+    level: float = LEVEL,
+    save: str | Path | None = None,
+    progress: bool | None = None,
+    on_window: Callable[[int, Start], None] | None = None,
+    **options: Any,
 ) -> Fit:
-    """Walk downhill from `start` until the gradient is shorter than `tolerance`, no step longer than `max_step`."""
-    value = np.array(start, dtype=np.float64)
-    loss, gradient = _checked(evaluate, value)
-    path = [(value, loss, gradient)]
-    length = max_step / max(float(np.linalg.norm(gradient)), 1e-300)
-    while len(path) <= iterations and np.linalg.norm(gradient) > tolerance:
-        length = min(length, max_step / float(np.linalg.norm(gradient)))
-        step = _search(evaluate, value, gradient, length, worst=max(entry[1] for entry in path[-MEMORY:]))
-        if step is None:
-            return _fit(path, False, "no step lowers the loss: is the gradient right?")
-        length = _barzilai_borwein(step[0] - value, step[2] - gradient, otherwise=max_step)
-        value, loss, gradient = step
-        path.append(step)
-        if on_iteration is not None:
-            on_iteration(len(path) - 1, loss)
-    if np.linalg.norm(gradient) <= tolerance:
-        return _fit(path, True, f"the gradient is below {tolerance:g}")
-    return _fit(path, False, f"stopped after {iterations} iterations")
+    """Find the params of a problem.
+
+    method: "lm" (Levenberg and Marquardt, for up to about 20 numbers), "lbfgs" or "adam" (for many)
+    horizon: "grow" fits the first frames first and goes on as far as they predict; "full" all frames at once
+    starts: how many blind starts there may be at most; `agree` of them that end at the same best point are enough
+    start: values to begin with, instead of the first blind ones
+    steps: of the last fit, of all frames; tolerance: how near the minimum it goes, in standard deviations
+    save: a file; what has been done is kept there, and a later call goes on from it
+    progress: show it; by default where somebody watches a terminal
+    """
+    method = method or ("lm" if problem.space.size <= MANY else "lbfgs")
+    _check(method, horizon, starts, start, problem)
+    settings = {"method": method, "horizon": horizon, "starts": starts, "seed": seed, "steps": steps,
+                "tolerance": tolerance, "agree": agree}  # fmt: skip
+    began = time.perf_counter()
+    points = _points(problem, starts, seed, start)
+    kept = _Kept(save, problem, {**settings, "points": [p.tolist() for p in points]})
+    done: list[Start] = kept.starts
+    with shown(f"start 1 of {starts}", progress, total=starts * problem.frames) as bar:
+        for k, point in enumerate(points):
+            if k < len(done) and done[k].done:
+                continue
+            if k >= len(done):
+                if len(_agreeing(problem, done)) >= agree:
+                    break
+                done.append(Start(point, point.copy()))
+            _run(problem, done, k, method, horizon, steps, tolerance, kept, bar, on_window, options)
+    return _finish(problem, done, settings, level, time.perf_counter() - began)
 
 
-_Point = tuple[NDArray[np.float64], float, NDArray[np.float64]]
+def _run(
+    problem: Problem, done: list[Start], k: int, method: str, horizon: str, steps: int, tolerance: float,
+    kept: _Kept, bar: Shown, on_window: Callable[[int, Start], None] | None, options: Mapping[str, Any],
+) -> None:  # fmt: skip
+    def report(now: Start) -> None:
+        kept.write(done)
+        bar.to(k * problem.frames + now.frames, f"start {k + 1}: {now.frames} frames, loss {now.loss:.2e}")
+        if on_window is not None:
+            on_window(k, now)
+
+    if method == "lm":
+        follow(problem, done[k], grow=horizon == "grow", steps=steps, tolerance=tolerance, on_window=report)
+    else:
+        from nablasim.sysid.gradients import descend
+
+        descend(problem, done[k], method=method, grow=horizon == "grow", steps=steps, on_window=report, **options)
+    kept.write(done)
 
 
-def _search(evaluate: Evaluate, value: NDArray, gradient: NDArray, length: float, *, worst: float) -> _Point | None:
-    """The first of the steps length, length/2, length/4 ... that lowers the loss enough."""
-    for _ in range(HALVINGS):
-        trial = value - length * gradient
-        loss, slope = evaluate(trial)
-        if np.isfinite(loss) and loss <= worst - SUFFICIENT * length * float(gradient @ gradient):
-            return trial, loss, np.array(slope, dtype=np.float64)
-        length /= 2
-    return None
+def _finish(problem: Problem, done: list[Start], settings: Mapping[str, Any], level: float, seconds: float) -> Fit:
+    ended = [k for k, s in enumerate(done) if np.isfinite(s.loss) and s.frames >= problem.frames]
+    if not ended:
+        said = "\n".join(f"  start {k + 1}: {s.message}" for k, s in enumerate(done))
+        raise FitFailed(
+            f"no start came to an end:\n{said}\nCheck dt, the bounds and the scene; problem.identifiability() looks at "
+            "the bounds, and more starts may help"
+        )
+    best = min(ended, key=lambda k: done[k].loss)
+    if problem.space.size > MANY:
+        made = uncertified(problem, done[best].u, f"intervals are made for up to {MANY} numbers", level=level)
+        return Fit(problem, tuple(done), best, made, seconds, settings)
+    if done[best].slopes is None:
+        done[best].slopes = problem.slopes(done[best].u)
+    slopes = done[best].slopes
+    if slopes is None:
+        raise FitFailed(f"the simulation fails at the best point: {done[best].message}")
+    others = [done[k].u for k in _agreeing(problem, done) if k != best]
+    made = certify(problem, slopes, others, converged=done[best].converged, level=level)
+    return Fit(problem, tuple(done), best, made, seconds, settings)
 
 
-def _barzilai_borwein(moved: NDArray, bent: NDArray, *, otherwise: float) -> float:
-    curvature = float(moved @ bent)
-    return float(moved @ moved) / curvature if curvature > 0 else otherwise / max(float(np.linalg.norm(bent)), 1e-300)
+def _agreeing(problem: Problem, done: list[Start]) -> list[int]:
+    """The starts that ended as low as the best one, up to what noise could change."""
+    ended = [k for k, s in enumerate(done) if s.done and s.converged and np.isfinite(s.loss)]
+    if not ended:
+        return []
+    lowest = min(done[k].loss for k in ended)
+    numbers = problem.frames * problem.bound.target.shape[1]
+    room = max(lowest / numbers, problem.bound.floor**2)
+    return [k for k in ended if done[k].loss <= lowest + room]
 
 
-def _checked(evaluate: Evaluate, value: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
-    loss, gradient = evaluate(value)
-    if not np.isfinite(loss) or not np.isfinite(gradient).all():
-        raise ValueError(f"the loss at the start is {loss} and its gradient {gradient}: start where both are finite")
-    return loss, np.array(gradient, dtype=np.float64)
+def _points(problem: Problem, starts: int, seed: int, start: Mapping[str, ArrayLike] | None) -> list[Vector]:
+    """Where to start: what was given, then blind guesses. Each has its own numbers, whatever came before."""
+    given = problem.space.vector(start) if start is not None else problem.space.first()
+    points = [] if given is None else [problem.space.clip(given)]
+    return points + [problem.space.draw(np.random.default_rng([seed, k])) for k in range(len(points), starts)]
 
 
-def _fit(path: list[_Point], converged: bool, message: str) -> Fit:
-    values, losses, gradients = (np.array(column) for column in zip(*path))
-    return Fit(values, losses, gradients, converged, message)
+def _check(method: str, horizon: str, starts: int, start: Mapping[str, ArrayLike] | None, problem: Problem) -> None:
+    for what, value, known in (("method", method, METHODS), ("horizon", horizon, HORIZONS)):
+        if value not in known:
+            raise ValueError(f"{what} is one of {', '.join(map(repr, known))}, not {value!r}")
+    if method == "lm" and any(p.smooth for p in problem.space.params):
+        raise ValueError('smooth is for method="lbfgs" or "adam"')
+    if starts < 1:
+        raise ValueError(f"starts is how many starts there are, from 1 on, not {starts}")
+    for param in problem.space.params:
+        if start is not None and param.name not in start:
+            raise KeyError(f"start has no value of {param.name!r}: give one for each of the params")
+        if start is not None and param.bounds is not None:
+            guess = np.asarray(start[param.name], np.float64)
+            if (guess < param.bounds[0]).any() or (guess > param.bounds[1]).any():
+                raise ValueError(f"{param.name}: the guess {guess} is outside of the bounds {param.bounds}")
+
+
+class _Kept:
+    """The file where a fit is kept as it goes. It belongs to one problem with its settings, and is renamed into place:
+    a kill leaves the old one or the new one."""
+
+    def __init__(self, path: str | Path | None, problem: Problem, settings: Mapping[str, Any]):
+        self.path = None if path is None else Path(path)
+        self.mark = fingerprint(problem, settings)
+        self.starts: list[Start] = []
+        if self.path is not None and self.path.exists():
+            try:
+                content = json.loads(self.path.read_text(encoding="utf-8"))
+                mark, starts = content["problem"], [Start.from_dict(s) for s in content["starts"]]
+            except (ValueError, KeyError, TypeError) as error:
+                raise ValueError(f"{self.path} is not a fit that was kept: {error!r}; choose another file") from error
+            if mark != self.mark:
+                raise ValueError(
+                    f"{self.path} belongs to another problem, or to other settings: remove it or choose another file"
+                )
+            self.starts = starts
+
+    def write(self, starts: list[Start]) -> None:
+        if self.path is None:
+            return
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        content = {"problem": self.mark, "starts": [s.to_dict() for s in starts]}
+        aside = self.path.with_name(f"{self.path.name}.{os.getpid()}")
+        aside.write_text(json.dumps(content), encoding="utf-8")
+        aside.replace(self.path)
+
+
+def fingerprint(problem: Problem, settings: Mapping[str, Any]) -> str:
+    """What tells this problem and these settings from others."""
+    digest = hashlib.sha256(json.dumps(dict(settings), sort_keys=True).encode())
+    for part in (problem.bound.target, problem.bound.times, problem.space.low, problem.space.high):
+        digest.update(np.ascontiguousarray(part).tobytes())
+    digest.update(repr((problem.names, problem.simulation.dt)).encode())
+    return digest.hexdigest()

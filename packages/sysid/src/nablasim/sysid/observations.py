@@ -1,0 +1,255 @@
+"""What is compared with the data: pictures of the objects, or their states. Turns a simulation into rows of numbers.
+
+An observation is bound to a model and a target by `Problem`; from then on it has the target as rows (frames, m), and
+`rows(seen, frames)` gives those of a simulation, (copies, frames, m).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nablasim import physics as ph
+from nablasim.sysid.losses import Loss, Pixels
+from nablasim.sysid.simulation import Seen, quantity
+from nablasim.sysid.video import Track, Video
+
+CHUNK = 128
+"""Pictures drawn at once: more take more memory and are not faster."""
+
+
+@dataclass(frozen=True, eq=False)
+class Bound:
+    """An observation of one model with its target."""
+
+    times: NDArray[np.float64]
+    target: NDArray[np.floating[Any]]
+    """(frames, m)"""
+    pace: NDArray[np.float64]
+    """The misfit of each frame that counts as one pixel off: decides how fast a window grows."""
+    step: float
+    """For differences of rows, in the space of the parameters: large where rows are in single precision."""
+    noise: float | None
+    floor: float
+    """What rounding alone makes of a number of a row."""
+    slack: float
+    """The part of Jᵀ J that differences do not resolve, in a direction beside others."""
+    blur: float
+    """What rounding makes of a number of J."""
+
+    @property
+    def usual_noise(self) -> float:
+        """The noise that was stated, or that is to be expected."""
+        return self.noise if self.noise is not None else 100 * self.floor
+
+    @property
+    def frames(self) -> int:
+        return len(self.times)
+
+    def rows(self, seen: Seen, frames: Sequence[int]) -> Any:
+        """(copies, frames, m) as a tensor."""
+        raise NotImplementedError
+
+    def pictures(self, seen: Seen, frames: Sequence[int]) -> Any:
+        """(copies, frames, height, width[, channels]) as a tensor; None where states are observed."""
+        return None
+
+
+# -- states
+@dataclass(frozen=True)
+class States:
+    """3-D states: `States("cube.x", "cube.rot")`, or all that the target has. The privileged view.
+
+    noise: standard deviation of the measurements, if it is known
+    """
+
+    names: tuple[str, ...] = ()
+    noise: float | None = None
+
+    def __init__(self, *names: str, noise: float | None = None):
+        object.__setattr__(self, "names", names)
+        object.__setattr__(self, "noise", noise)
+
+    def bind(self, model: Any, target: Any) -> Bound:
+        if isinstance(target, Track):
+            values: dict[str, Any] = dict(target.values)
+        elif hasattr(target, "times") and hasattr(target, "numpy"):
+            values = {name: _plain(quantity(target, name)) for name in self.names or _quantities(target)}
+        else:
+            raise TypeError(
+                f"the target of States is a trajectory of a rollout, or sysid.Track(times, values), not "
+                f"{type(target).__name__}"
+            )
+        names = self.names or tuple(values)
+        for name in names:
+            if name not in values:
+                raise KeyError(f"the target has no {name!r}; it has {', '.join(map(repr, values))}")
+        parts = [np.asarray(values[n], np.float64).reshape(len(target), -1) for n in names]
+        rows = np.concatenate(parts, axis=1)
+        # A twentieth of the way that each quantity goes is taken for a pixel.
+        spread = np.concatenate([np.full(p.shape[1], max(float((p - p[0]).std()), 1e-9)) for p in parts], axis=0)
+        pace = np.full(len(rows), float(((0.05 * spread) ** 2).sum()))
+        step, digits, slack = (1e-6, 1e-10, 1e-13) if model.real == "float64" else (3e-3, 1e-5, 1e-5)
+        floor = digits * float(np.sqrt((spread**2).mean()))
+        return _BoundStates(
+            np.asarray(target.times), rows, pace, step, self.noise, floor, slack, 1e-5 * floor / step, names
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class _BoundStates(Bound):
+    names: tuple[str, ...]
+
+    def rows(self, seen: Seen, frames: Sequence[int]) -> Any:
+        import torch
+
+        parts, at = [], 0
+        for name in self.names:
+            part = torch.as_tensor(seen[name])[:, list(frames)].to(torch.float64)
+            part = part.reshape(*part.shape[:2], -1)
+            if name.endswith(".rot"):
+                # q and -q are the same rotation: take the one on the target's side.
+                wanted = part.new_tensor(self.target[list(frames), at : at + part.shape[2]])
+                part = part * torch.where((part * wanted).sum(-1, keepdim=True) < 0, -1.0, 1.0)
+            parts.append(part)
+            at += part.shape[2]
+        return torch.cat(parts, dim=2)
+
+
+# -- pictures
+@dataclass(frozen=True, eq=False)
+class Pictures:
+    """Pictures by a renderer: what `observe=render.Silhouette(camera)` stands for, with more to say.
+
+    objects: the names of what is drawn; everything that has a surface
+    loss: what of the pictures is compared
+    paint: passed to the renderer, such as colors, uvs and texture: of all vertices of the objects in their order
+    """
+
+    renderer: Any
+    objects: tuple[str, ...] = ()
+    loss: Loss = field(default_factory=Pixels)
+    paint: Mapping[str, Any] = field(default_factory=dict)
+    noise: float | None = None
+    real: str = "float32"
+
+    def bind(self, model: Any, target: Any) -> Bound:
+        if not isinstance(target, Video):
+            raise TypeError(
+                f"the target of pictures is a video, such as sysid.load_video(file) or sysid.Video(frames, fps=30), "
+                f"not {type(target).__name__}"
+            )
+        if not isinstance(model, ph.Model) or not model.surfaces:
+            raise ValueError("nothing of this model can be drawn: it has no surfaces; observe States instead")
+        names = self.objects or tuple(model.surfaces)
+        for name in names:
+            if name not in model.surfaces:
+                raise KeyError(f"there is no object {name!r} to draw; there are {', '.join(model.surfaces)}")
+        pictures = self._like_ours(target)
+        faces, first = [], 0
+        for name in names:
+            surface = model.surfaces[name]
+            faces.append(surface.faces + first)
+            first += len(model[f"{name}.x"]) if surface.points is None else len(surface.points)
+        noise = self.noise if self.noise is not None else target.noise
+        step, floor, slack = (1e-3, 1e-5, 1e-6) if self.real == "float32" else (1e-5, 1e-9, 1e-10)
+        bound = _BoundPictures(
+            target.times, np.zeros(0), np.zeros(0), step, noise, floor, slack, 0.01 * floor / step,
+            self, names, np.concatenate(faces), target.size, pictures.shape[3] if pictures.ndim == 4 else 0,
+        )  # fmt: skip
+        rows, pace = bound.measure(pictures)
+        object.__setattr__(bound, "target", rows)
+        object.__setattr__(bound, "pace", pace)
+        return bound
+
+    def _like_ours(self, target: Video) -> NDArray[np.floating[Any]]:
+        """The target's pictures with the channels that the renderer makes."""
+        pictures = target.frames
+        if not _is_silhouette(self.renderer):
+            if pictures.ndim == 3:
+                raise ValueError("the video is grey and the renderer makes colours: observe render.Silhouette(camera)")
+            return pictures
+        if pictures.ndim == 4:
+            if np.ptp(pictures[..., :3], axis=-1).max() > 0.02:
+                raise ValueError(
+                    "the video has colours, and silhouettes are observed: sysid.masks(video) separates the moving "
+                    "object from what stands behind it"
+                )
+            pictures = pictures[..., :3].mean(axis=-1)
+        return pictures
+
+
+@dataclass(frozen=True, eq=False)
+class _BoundPictures(Bound):
+    given: Pictures
+    names: tuple[str, ...]
+    faces: NDArray[np.int32]
+    size: tuple[int, int]
+    channels: int
+
+    def rows(self, seen: Seen, frames: Sequence[int]) -> Any:
+        pictures = self.pictures(seen, frames)
+        rows = self.given.loss(pictures.reshape(-1, *pictures.shape[2:]))
+        return rows.reshape(*pictures.shape[:2], -1)
+
+    def pictures(self, seen: Seen, frames: Sequence[int]) -> Any:
+        """(copies, frames, height, width[, channels])"""
+        import torch
+
+        parts = [torch.as_tensor(seen.vertices(name))[:, list(frames)] for name in self.names]
+        corners = (parts[0] if len(parts) == 1 else torch.cat(parts, dim=2)).to(getattr(torch, self.given.real))
+        flat = corners.reshape(-1, *corners.shape[2:])
+        drawn = torch.cat([self._draw(flat[k : k + CHUNK]) for k in range(0, len(flat), CHUNK)])
+        return drawn.reshape(*corners.shape[:2], *drawn.shape[1:])
+
+    def _draw(self, corners: Any) -> Any:
+        image = self.given.renderer(corners, self.faces, size=self.size, **self.given.paint)
+        return image[..., : self.channels] if self.channels else image
+
+    def measure(self, pictures: NDArray[np.floating[Any]]) -> tuple[NDArray[np.floating[Any]], NDArray[np.float64]]:
+        """The rows of pictures, and how much they change by one pixel: the mean of four directions."""
+        import torch
+
+        images = torch.as_tensor(np.ascontiguousarray(pictures)).to(getattr(torch, self.given.real))
+        rows = self.given.loss(images)
+        pace = sum(
+            ((self.given.loss(torch.roll(images, shift, dims=axis)) - rows) ** 2).sum(1)
+            for axis in (1, 2)
+            for shift in (-1, 1)
+        )
+        return rows.numpy(), np.maximum(np.asarray(pace, np.float64) / 4, 1e-12)
+
+
+def bind(observe: Any, model: Any, target: Any, loss: Loss | None) -> Bound:
+    """Bind whatever a user calls an observation."""
+    if isinstance(observe, States):
+        return observe.bind(model, target)
+    if not isinstance(observe, Pictures):
+        if not callable(observe):
+            raise TypeError(
+                f"observe is a renderer such as render.Silhouette(camera), sysid.Pictures or sysid.States, not "
+                f"{type(observe).__name__}"
+            )
+        observe = Pictures(observe)
+    if loss is not None:
+        observe = Pictures(**{**vars(observe), "loss": loss})
+    return observe.bind(model, target)
+
+
+def _is_silhouette(renderer: Any) -> bool:
+    return type(renderer).__name__ == "Silhouette"
+
+
+def _plain(value: Any) -> NDArray[np.float64]:
+    return np.asarray(value.detach().numpy() if hasattr(value, "detach") else value, np.float64)
+
+
+def _quantities(trajectory: Any) -> list[str]:
+    """Where things are, in a trajectory: positions and orientations."""
+    if isinstance(trajectory, ph.Trajectory):
+        return [f"{name}.{what}" for name in trajectory for what in trajectory[name].names if what in ("x", "rot")]
+    return [name for name in trajectory if name == "angle" or (name == "x" and "angle" not in list(trajectory))]

@@ -1,0 +1,228 @@
+"""`Problem`: a model, what was seen of it, and what is not known. Everything else asks it for misfits and slopes.
+
+    problem = sysid.Problem(model, target=video, observe=render.Silhouette(camera), dt=1/960,
+                            params=[sysid.Param("cube.density", (1, 50)), sysid.Param("floor.mu", (0.05, 1.5))])
+    problem.identifiability()
+    fit = problem.fit()
+
+Misfits are kept per frame: windows of time, intervals and the test of the model all need them so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from nablasim.sysid.losses import Loss
+from nablasim.sysid.names import nearest
+from nablasim.sysid.observations import Bound, bind
+from nablasim.sysid.parameters import Param, Space, Vector
+from nablasim.sysid.simulation import Seen, Simulation
+
+if TYPE_CHECKING:
+    from nablasim.sysid.fit import Fit
+    from nablasim.sysid.uncertainty import Identifiability
+
+ROWS_AT_ONCE = 256
+"""Rows of copies and frames that are in memory at once while slopes are summed."""
+
+
+@dataclass(frozen=True, eq=False)
+class Slopes:
+    """The misfit near a point, summed per frame, for r = rows - target and J = ∂ rows / ∂ u."""
+
+    u: Vector
+    squares: Vector
+    """(frames) r·r"""
+    gradient: NDArray[np.float64]
+    """(frames, n) Jᵀ r"""
+    normal: NDArray[np.float64]
+    """(frames, n, n) Jᵀ J"""
+    spread: NDArray[np.float64]
+    """(frames, n, n) Jᵀ diag(r²) J: the noise as these parameters see it"""
+    count: int
+    """numbers per frame"""
+
+    @property
+    def loss(self) -> float:
+        """The mean of squares."""
+        return float(self.squares.sum() / (self.count * len(self.squares)))
+
+
+class Problem:
+    """Find `params` of `model` such that what `observe` sees of it is `target`.
+
+    target: a `Video`, or states (a trajectory of a rollout, a `Track`)
+    observe: a renderer (`render.Silhouette(camera)`, `render.Renderer(...)`), `sysid.Pictures` or `sysid.States`
+    dt: the step of the simulation (s); frames are looked at after whole steps
+    loss: what of pictures is compared, see `losses`; pixels unless told otherwise
+    options: for `ph.rollout`: substeps, integrator, control ...
+    """
+
+    def __init__(
+        self,
+        model: Any,
+        *,
+        target: Any,
+        observe: Any,
+        dt: float,
+        params: Sequence[Param],
+        loss: Loss | None = None,
+        **options: Any,
+    ):
+        self.model, self.target, self.observe = model, target, observe
+        self.bound: Bound = bind(observe, model, target, loss)
+        self.simulation = Simulation(model, dt=dt, times=self.bound.times, **options)
+        known = self.simulation.known
+        for param in params:
+            if not isinstance(param, Param):
+                raise TypeError(f'params are sysid.Param("name", (low, high)), not {type(param).__name__}')
+            if param.into is None and param.name not in known:
+                model[param.name]  # The model may know why: another quantity stands for it.
+                raise KeyError(f"there is no parameter {param.name!r}: {nearest(param.name, known)}")
+        self.space = Space(params, known)
+
+    @property
+    def frames(self) -> int:
+        return self.bound.frames
+
+    @property
+    def names(self) -> list[str]:
+        return self.space.names
+
+    def other(self, *, target: Any = None, loss: Loss | None = None) -> Problem:
+        """The same problem with other data, or another loss; what was compiled is shared."""
+        made = object.__new__(Problem)
+        made.__dict__.update(self.__dict__)
+        made.target = self.target if target is None else target
+        made.bound = bind(self.observe, self.model, made.target, loss)
+        if not np.array_equal(made.bound.times, self.bound.times):
+            raise ValueError("the other target has other times: make a new Problem")
+        return made
+
+    # -- misfits
+    def misfits(self, u: ArrayLike, frames: int | None = None) -> NDArray[np.float64]:
+        """The sum of squares of each frame, (points, frames), at points u (points, n); infinite where a run fails."""
+        points, frames = np.atleast_2d(np.asarray(u, np.float64)), frames or self.frames
+        found = np.full((len(points), frames), np.inf)
+        seen, works = self.simulation.run(self.space.values(points), frames)
+        if seen is None:
+            return found
+        for some in self._chunks(frames, int(works.sum())):
+            rows = self._numbers(seen, some)
+            difference = rows - self.bound.target[some]
+            found[np.ix_(works, np.array(some))] = np.einsum("bfm,bfm->bf", difference, difference, dtype=np.float64)
+        return np.where(np.isfinite(found), found, np.inf)
+
+    def loss(self, values: Mapping[str, ArrayLike] | ArrayLike, frames: int | None = None) -> float:
+        """The mean of squares at values of the params (by name, or as a vector of the space)."""
+        u = self.space.vector(values) if isinstance(values, Mapping) else np.asarray(values, np.float64)
+        squares = self.misfits(u, frames)[0]
+        return float(squares.sum() / (squares.size * self.bound.target.shape[1]))
+
+    def slopes(self, u: Vector, frames: int | None = None, step: float | None = None) -> Slopes | None:
+        """Misfit, gradient and normal matrix at a point, from a batch of runs beside it; None if the point fails."""
+        frames, n = frames or self.frames, self.space.size
+        points = self._beside(u, step or self.bound.step)
+        seen, works = self.simulation.run(self.space.values(points), frames)
+        if seen is None or not works[0]:
+            return None
+        # Where one side fails the other does; where both do, nothing is known of that direction.
+        place = np.where(works, np.cumsum(works) - 1, 0)
+        used = np.where(works[:, None], points, points[0])
+        plus, minus = place[1 : n + 1], place[n + 1 :]
+        width = np.array([used[1 + j, j] - used[1 + n + j, j] for j in range(n)])
+        safe = np.where(width == 0, 1.0, width)
+        squares, gradient = np.zeros(frames), np.zeros((frames, n))
+        normal, spread = np.zeros((frames, n, n)), np.zeros((frames, n, n))
+        for some in self._chunks(frames, len(points)):
+            rows = self._numbers(seen, some)
+            r = (rows[0] - self.bound.target[some]).astype(np.float64)
+            J = (rows[plus] - rows[minus]).astype(np.float64) / safe[:, None, None]
+            squares[some] = np.einsum("fm,fm->f", r, r)
+            for k, frame in enumerate(some):
+                a = J[:, k]
+                gradient[frame], normal[frame] = a @ r[k], a @ a.T
+                spread[frame] = (a * r[k] ** 2) @ a.T
+        if not np.isfinite(squares).all() or not np.isfinite(normal).all():
+            return None
+        return Slopes(np.array(u), squares, gradient, normal, spread, self.bound.target.shape[1])
+
+    def jacobian(self, u: Vector, frames: int | None = None) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """r (frames, m) and J (n, frames, m) as they are, for few and small frames."""
+        frames = frames or self.frames
+        points, n = self._beside(u, self.bound.step), self.space.size
+        seen, works = self.simulation.run(self.space.values(points), frames)
+        if seen is None or not works.all():
+            raise ArithmeticError(f"a run near {dict(zip(self.names, self.space.numbers(u)))} fails")
+        rows = self._numbers(seen, range(frames)).astype(np.float64)
+        width = np.array([points[1 + j, j] - points[1 + n + j, j] for j in range(n)])
+        return rows[0] - self.bound.target, (rows[1 : n + 1] - rows[n + 1 :]) / width[:, None, None]
+
+    def gradient(self, u: Vector, frames: int | None = None) -> tuple[float, Vector]:
+        """The mean of squares and its gradient, by one sweep back through pictures and physics: for many params."""
+        import torch
+
+        frames = frames or self.frames
+        at = torch.tensor(u, dtype=torch.float64, requires_grad=True)
+        seen = self.simulation.track(self.space.values(at), frames)
+        total: Any = 0.0
+        for some in self._chunks(frames, 1):
+            rows = self.bound.rows(seen, some)[0].to(torch.float64)
+            total = total + ((rows - torch.as_tensor(self.bound.target[some])) ** 2).sum()
+        loss = total / (frames * self.bound.target.shape[1])
+        loss.backward()
+        assert at.grad is not None
+        return float(loss.detach()), at.grad.numpy()
+
+    def seen(self, u: Vector, frames: int | None = None) -> Seen:
+        """A run at a point; raises what the simulator raises."""
+        frames = frames or self.frames
+        return self.simulation.track({n: v[0] for n, v in self.space.values(np.asarray(u)[None]).items()}, frames)
+
+    def residuals(self, u: Vector) -> tuple[NDArray[np.float64], NDArray[np.float64] | None]:
+        """Target minus what is seen at a point (frames, m), and the pictures themselves, if that is what is seen."""
+        import torch
+
+        seen, every = self.seen(u), range(self.frames)
+        with torch.no_grad():
+            pictures = self.bound.pictures(seen, every)
+        r = self.bound.target - self._numbers(seen, every)[0]
+        return r.astype(np.float64), None if pictures is None else pictures[0].numpy().astype(np.float64)
+
+    # -- answers
+    def fit(self, **options: Any) -> Fit:
+        """Find the params. See `sysid.fit.fit` for the options."""
+        from nablasim.sysid.fit import fit
+
+        return fit(self, **options)
+
+    def identifiability(self, **options: Any) -> Identifiability:
+        """What these frames can tell about the params, before any fit. See `sysid.uncertainty.identifiability`."""
+        from nablasim.sysid.uncertainty import identifiability
+
+        return identifiability(self, **options)
+
+    # -- inside
+    def _beside(self, u: Vector, step: float) -> NDArray[np.float64]:
+        """The point, then one on each side of it in every direction, all within the bounds."""
+        n, room = self.space.size, self.space.high - self.space.low
+        h = step * np.minimum(1.0, room)
+        points = np.tile(np.asarray(u, np.float64), (2 * n + 1, 1))
+        points[np.arange(1, n + 1), np.arange(n)] += h
+        points[np.arange(n + 1, 2 * n + 1), np.arange(n)] -= h
+        return np.concatenate([points[:1], self.space.clip(points[1:])])
+
+    def _chunks(self, frames: int, copies: int) -> list[list[int]]:
+        size = max(1, ROWS_AT_ONCE // copies)
+        return [list(range(k, min(frames, k + size))) for k in range(0, frames, size)]
+
+    def _numbers(self, seen: Seen, frames: Sequence[int]) -> NDArray[np.floating[Any]]:
+        import torch
+
+        with torch.no_grad():
+            return self.bound.rows(seen, frames).numpy()

@@ -1,0 +1,94 @@
+"""What was filmed: pictures and the times at which they were taken."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+
+@dataclass(frozen=True, eq=False)
+class Video:
+    """`frames` (n, height, width) or (n, height, width, channels), from 0 to 1, and their `times` (s).
+
+    noise: standard deviation of a pixel, if it is known; 8-bit pictures have at least that of rounding.
+    """
+
+    frames: NDArray[np.floating[Any]]
+    times: NDArray[np.float64]
+    noise: float | None = None
+
+    def __init__(
+        self,
+        frames: ArrayLike,
+        times: ArrayLike | None = None,
+        *,
+        fps: float | None = None,
+        noise: float | None = None,
+    ):
+        """Whole numbers count as 8-bit. Give the times, or how many frames there are per second."""
+        pictures = np.asarray(frames.detach().numpy() if hasattr(frames, "detach") else frames)
+        if pictures.ndim not in (3, 4) or not pictures.size:
+            raise ValueError(
+                f"frames are (n, height, width) or (n, height, width, channels), not of shape {pictures.shape}"
+            )
+        if pictures.dtype == np.uint8:
+            pictures = pictures.astype(np.float32) / 255
+            noise = ROUNDING if noise is None else noise
+        elif not np.issubdtype(pictures.dtype, np.floating):
+            raise TypeError(f"frames are of uint8 or real numbers from 0 to 1, not {pictures.dtype}")
+        if not np.isfinite(pictures).all():
+            raise ValueError(f"frame {int(np.argwhere(~np.isfinite(pictures))[0, 0])} has a pixel that is not finite")
+        if (times is None) == (fps is None):
+            raise ValueError("give the times of the frames, or fps, how many there are per second")
+        when = np.arange(len(pictures)) / fps if fps else np.asarray(times, np.float64)
+        if when.shape != (len(pictures),):
+            raise ValueError(f"there are {len(pictures)} frames and {when.size} times")
+        object.__setattr__(self, "frames", pictures)
+        object.__setattr__(self, "times", when)
+        object.__setattr__(self, "noise", noise)
+
+    def __len__(self) -> int:
+        return len(self.frames)
+
+    @property
+    def size(self) -> tuple[int, int]:
+        """(height, width)."""
+        return self.frames.shape[1], self.frames.shape[2]
+
+    def to_bytes(self) -> NDArray[np.uint8]:
+        """As 8-bit pictures, rounded."""
+        return np.rint(np.clip(self.frames, 0, 1) * 255).astype(np.uint8)
+
+    def rounded(self) -> Video:
+        """The same after storing it in 8 bits."""
+        return Video(self.to_bytes(), self.times)
+
+    def with_noise(self, sigma: float, rng: np.random.Generator) -> Video:
+        """The same with white noise on every pixel."""
+        return Video(self.frames + rng.normal(scale=sigma, size=self.frames.shape), self.times, noise=sigma)
+
+
+ROUNDING = 1 / 255 / 12**0.5
+"""Standard deviation of what rounding to 8 bits takes away."""
+
+
+@dataclass(frozen=True, eq=False)
+class Track:
+    """States that were measured: values by name, such as {"cube.x": (n, 3)}, and their times (s)."""
+
+    times: NDArray[np.float64]
+    values: dict[str, NDArray[np.float64]]
+
+    def __init__(self, times: ArrayLike, values: dict[str, ArrayLike]):
+        object.__setattr__(self, "times", np.asarray(times, np.float64))
+        made = {name: np.asarray(v, np.float64) for name, v in values.items()}
+        for name, v in made.items():
+            if v.shape[:1] != self.times.shape:
+                raise ValueError(f"{name}: there are {len(self.times)} times and {v.shape[:1]} values")
+        object.__setattr__(self, "values", made)
+
+    def __len__(self) -> int:
+        return len(self.times)

@@ -1,0 +1,113 @@
+"""A problem's misfits and slopes: batches, differences and the sweep back agree. What cannot be is refused."""
+
+import numpy as np
+import pytest
+from small_scenes import DT, beam, beam_problem, film, pendulum_problem, silhouette
+
+from nablasim import physics as ph
+from nablasim import render, sysid
+
+
+@pytest.mark.parametrize("make", [pendulum_problem, beam_problem], ids=["states", "pictures"])
+def test_slopes_of_a_batch_are_those_of_the_sweep_back(make):
+    problem = make()
+    u = problem.space.draw(np.random.default_rng(3))
+    slopes, (loss, gradient) = problem.slopes(u), problem.gradient(u)
+    assert slopes.loss == pytest.approx(loss, rel=1e-6)
+    total = 2 * slopes.gradient.sum(0) / slopes.count / problem.frames
+    # Pictures are of single precision: differences of them have three digits.
+    np.testing.assert_allclose(total, gradient, rtol=2e-3 if problem.bound.floor > 1e-6 else 1e-6)
+
+
+def test_sums_per_frame_are_those_of_the_jacobian():
+    problem = beam_problem()
+    u = problem.space.draw(np.random.default_rng(1))
+    slopes, (r, J) = problem.slopes(u), problem.jacobian(u)
+    np.testing.assert_allclose(slopes.squares, (r**2).sum(1), rtol=1e-5)
+    np.testing.assert_allclose(slopes.gradient, np.einsum("nfm,fm->fn", J, r), rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(slopes.normal, np.einsum("nfm,kfm->fnk", J, J), rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(slopes.spread, np.einsum("nfm,fm,kfm->fnk", J, r**2, J), rtol=1e-3, atol=1e-6)
+
+
+def test_misfits_of_a_batch_are_those_of_each():
+    problem = beam_problem()
+    points = np.stack([problem.space.draw(np.random.default_rng(k)) for k in range(3)])
+    together = problem.misfits(points)
+    for point, squares in zip(points, together):
+        np.testing.assert_allclose(problem.misfits(point)[0], squares, rtol=1e-6)
+    np.testing.assert_allclose(problem.misfits(points, 5), together[:, :5], rtol=1e-6)
+
+
+def test_the_truth_has_no_misfit():
+    assert beam_problem().loss({"beam.mu": 1e4, "beam.lam": 1e4}) < 1e-12
+    assert pendulum_problem().loss({"length": 1.3, "damping": 0.05, "angle": 2.0}) == 0
+
+
+def test_a_run_that_blows_up_is_infinitely_bad_and_the_others_are_not():
+    problem = beam_problem(params=[sysid.Param("beam.mu", (1e3, 1e12)), sysid.Param("beam.lam", (1e3, 1e12))])
+    points = np.log([[1e4, 1e4], [1e11, 1e11], [2e4, 1e4]])
+    squares = problem.misfits(points).sum(1)
+    assert squares[0] < 1e-6 and squares[1] == np.inf and 0 < squares[2] < 1e3
+    assert problem.slopes(points[1]) is None
+    assert "dt" in problem.simulation.explain(problem.space.values(points[1:2]), problem.frames)
+
+
+def test_pictures_at_given_times_need_not_be_regular():
+    video = film(beam())
+    chosen = [0, 3, 4, 12]
+    problem = beam_problem(sysid.Video(video.frames[chosen], video.times[chosen]))
+    np.testing.assert_allclose(
+        problem.misfits(np.log([2e4, 1e4]))[0], beam_problem().misfits(np.log([2e4, 1e4]))[0][chosen], rtol=1e-6
+    )
+
+
+def test_quaternions_of_both_signs_are_the_same_rotation():
+    bound = sysid.States("cube.rot").bind(
+        beam(), sysid.Track([0.0, 1.0], {"cube.rot": np.array([[0, 0, 0, 1.0], [0, 0.6, 0, -0.8]])})
+    )
+    seen = {"cube.rot": np.array([[[0, 0, 0, -1.0], [0, -0.6, 0, 0.8]]])}
+    np.testing.assert_allclose(bound.rows(seen, [0, 1]).numpy()[0], bound.target)
+
+
+def test_colours_are_compared_with_colours():
+    model = beam()
+    renderer = render.Renderer(silhouette().camera, [render.Ambient(0.5), render.Directional((0, -1, -1))])
+    trajectory = ph.rollout(model, dt=DT, steps=48, every=24)
+    drawn = renderer(trajectory.vertices("beam").float(), model.surfaces["beam"].faces, size=(24, 24))
+    video = sysid.Video(drawn.numpy()[..., :3], trajectory.times)
+    problem = beam_problem(video, observe=renderer)
+    assert problem.bound.target.shape == (3, 24 * 24 * 3)
+    assert problem.loss({"beam.mu": 1e4, "beam.lam": 1e4}) < 1e-12
+    assert problem.loss({"beam.mu": 2e4, "beam.lam": 1e4}) > 1e-6
+
+
+@pytest.mark.parametrize(
+    ("change", "error", "says"),
+    [
+        ({"params": [sysid.Param("beam.my", (1, 2))]}, KeyError, "beam.mu"),
+        ({"params": [sysid.Param("beam.E", (1, 2))]}, KeyError, "not in force"),
+        ({"params": ["beam.mu"]}, TypeError, "sysid.Param"),
+        ({"dt": 0.0123}, ValueError, "whole number of steps.*dt="),
+        ({"target": np.zeros((3, 8, 8))}, TypeError, "sysid.Video"),
+        ({"observe": 3}, TypeError, "render.Silhouette"),
+        ({"observe": sysid.Pictures(silhouette(), objects=("ball",))}, KeyError, "beam"),
+        ({"observe": render.Renderer(silhouette().camera)}, ValueError, "grey"),
+        ({"observe": sysid.States("beam.x")}, TypeError, "Track"),
+        ({"target": sysid.Video(np.random.default_rng(0).random((3, 8, 8, 3)), fps=20)}, ValueError, "sysid.masks"),
+    ],
+)
+def test_what_cannot_be_is_refused(change, error, says):
+    with pytest.raises(error, match=says):
+        beam_problem(**change)
+
+
+def test_videos_say_what_is_wrong_with_them():
+    for frames, settings, says in (
+        (np.zeros((2, 3)), {"fps": 30}, "height, width"),
+        (np.zeros((2, 3, 3), np.int32), {"fps": 30}, "uint8"),
+        (np.full((2, 3, 3), np.nan), {"fps": 30}, "frame 0"),
+        (np.zeros((2, 3, 3)), {}, "fps"),
+        (np.zeros((2, 3, 3)), {"times": [0, 1, 2]}, "2 frames and 3 times"),
+    ):
+        with pytest.raises((ValueError, TypeError), match=says):
+            sysid.Video(frames, **settings)
