@@ -144,6 +144,12 @@ def test_a_rollout_without_gradients_gives_the_same_frames():
     assert torch.equal(with_gradient["net"].v, without["net"].v)
 
 
+def test_nothing_is_kept_under_no_grad():
+    with torch.no_grad():
+        frames = ph.rollout(MODEL.replace(leaves(["block.mu"])), dt=1e-3, steps=10)
+    assert not frames["block"].x.requires_grad
+
+
 def test_no_steps_are_the_start():
     still = ph.rollout(MODEL, dt=1e-3, steps=0)
     assert len(still) == 1

@@ -1,5 +1,7 @@
 """Scenes and models: names, values, what is refused and how."""
 
+import pickle
+
 import numpy as np
 import pytest
 import torch
@@ -112,6 +114,22 @@ def test_an_object_is_put_where_it_is_told():
     x, y, z = MESH.vertices.T
     np.testing.assert_allclose(state.x, np.stack([1 - y, 2 + x, 3 + z], axis=1), atol=1e-12)
     np.testing.assert_array_equal(state.v, np.broadcast_to([0, 0, 5], state.x.shape))
+
+
+def test_models_travel_between_processes():
+    ph.rollout(MODEL, dt=1e-3, steps=5)
+    there = pickle.loads(pickle.dumps(MODEL.replace({"floor.mu": 0.3})))
+    assert there["floor.mu"] == 0.3
+    here = ph.rollout(MODEL.replace({"floor.mu": 0.3}), dt=1e-3, steps=5)["gear"].x
+    assert torch.equal(ph.rollout(there, dt=1e-3, steps=5)["gear"].x, here)
+
+
+def test_a_system_of_that_name_is_there_already():
+    from nablasim.physics.systems import register
+    from nablasim.physics.systems.springs import Springs
+
+    with pytest.raises(ValueError, match=r"springs.ke.*there is one of that name already"):
+        register(Springs())
 
 
 def test_states_are_looked_at_by_object():

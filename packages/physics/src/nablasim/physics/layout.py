@@ -233,6 +233,14 @@ class Layout:
     programs: dict[Any, Any] = field(default_factory=dict)
     batches: dict[int, Layout] = field(default_factory=dict)
 
+    def __getstate__(self) -> dict[str, Any]:
+        # What was compiled stays in this process.
+        return {**{f.name: getattr(self, f.name) for f in fields(self)}, "programs": {}, "batches": {}}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        for name, value in state.items():
+            object.__setattr__(self, name, value)
+
     @property
     def worlds(self) -> int:
         return 1 if self.copies is None else self.copies

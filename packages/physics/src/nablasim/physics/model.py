@@ -240,7 +240,13 @@ def is_kernelc(value: Any) -> bool:
 
 def needs_gradient(value: Any) -> bool:
     """Whether a gradient is asked for; an array of kernelc may have got it from the tape that wrote it."""
-    return value.grad is not None if is_kernelc(value) else bool(getattr(value, "requires_grad", False))
+    if is_kernelc(value):
+        return value.grad is not None
+    if not getattr(value, "requires_grad", False):
+        return False
+    import torch
+
+    return torch.is_grad_enabled()
 
 
 def plain(value: Any) -> Real:

@@ -189,6 +189,10 @@ def _values(model: Model, control: Mapping[str, Any]) -> dict[str, Any]:
 
 
 # -- programs
+PROGRAMS = 16
+"""How many programs a layout keeps: each has memory of its own. A run keeps the one that it needs."""
+
+
 def _program(model: Model, leaves: Mapping[str, Any], control: Mapping[str, Any], integrator: Integrator) -> Program:
     layout = model.layout
     wanted = {name.removeprefix("control of ") for name in leaves}
@@ -200,6 +204,8 @@ def _program(model: Model, leaves: Mapping[str, Any], control: Mapping[str, Any]
     present = model.present | {name for name in (*grads, *varied, *live) if layout.columns[name].optional}
     key = (model.real, frozenset(grads), present, varied, integrator)
     if key not in layout.programs:
+        if len(layout.programs) >= PROGRAMS:
+            del layout.programs[next(iter(layout.programs))]
         layout.programs[key] = Program(layout, model.real, grads=key[1], present=present, varied=varied,
                                        integrator=integrator)  # fmt: skip
     return layout.programs[key]

@@ -16,7 +16,7 @@ from nablasim.physics.systems.springs import Springs
 from nablasim.physics.systems.system import System
 from nablasim.physics.systems.tets import Tets
 
-SYSTEMS: tuple[System, ...] = (
+SYSTEMS: list[System] = [
     Particles(),
     Springs(),
     Tets(),
@@ -28,10 +28,22 @@ SYSTEMS: tuple[System, ...] = (
     BodyPlanes(),
     BodyLoads(),
     Smoke(),
-)
+]
 """In the order in which they are set up and add their forces."""
 
 COLUMNS: dict[str, Column] = {c.name: c for system in SYSTEMS for c in system.columns}
 INDICES: dict[str, Index] = {i.name: i for system in SYSTEMS for i in system.indices}
 
-__all__ = ["COLUMNS", "INDICES", "SYSTEMS", "System"]
+
+def register(system: System) -> None:
+    """Let a system from elsewhere take part in every scene that is built from now on."""
+    names = [c.name for c in system.columns] + [i.name for i in system.indices]
+    taken = [name for name in names if name in COLUMNS or name in INDICES]
+    if taken or any(system.name == known.name for known in SYSTEMS):
+        raise ValueError(f"{', '.join(taken) or repr(system.name)}: there is one of that name already")
+    SYSTEMS.append(system)
+    COLUMNS.update({c.name: c for c in system.columns})
+    INDICES.update({i.name: i for i in system.indices})
+
+
+__all__ = ["COLUMNS", "INDICES", "SYSTEMS", "System", "register"]

@@ -2,6 +2,7 @@
 
 A system is one stateless object; its data are rows of tables in the model's `Layout`. To add one, write a module here
 with a subclass of `System`, an adder that `Scene` calls, and its kernels in `kernels/`, and name it in `SYSTEMS`.
+One from another package is passed to `register`.
 
     columns, indices   the arrays of its tables (`Column`, `Index`); a table is what stands before the dot
     setup(a)           launches, once per rollout: derived columns from given ones (density -> mass, inertia ...)
