@@ -357,14 +357,14 @@ def kernel(
 
     loop_tape: "sqrt" trades time for memory in long loops. lanes: how many threads run side by side in SIMD lanes
     (0, 2, 4, 8 or 16), instead of what kc.config.lanes says. block: the last dimension of every launch has this size,
-    a multiple of 64; what depends on the other indices only is then computed once for many threads.
+    a multiple of 16; what depends on the other indices only is then computed once for many threads.
     """
     if loop_tape not in ("all", "sqrt"):
         raise WrongChoice(f"loop_tape cannot be {loop_tape!r}", advice='choose one of "all", "sqrt"')
     if lanes not in (None, 0, 2, 4, 8, 16):
         raise WrongChoice(f"lanes cannot be {lanes!r}", advice="choose one of 0, 2, 4, 8, 16")
-    if not isinstance(block, int) or block < 0 or block % 64:
-        raise WrongChoice(f"block cannot be {block!r}", advice="choose a multiple of 64, or 0 for launches of any size")
+    if not isinstance(block, int) or block < 0 or block % 16:
+        raise WrongChoice(f"block cannot be {block!r}", advice="choose a multiple of 16, or 0 for launches of any size")
     options = Options(loop_tape, lanes, block)
 
     def make(f: Callable[..., Any]) -> Kernel:

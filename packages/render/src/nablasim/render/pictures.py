@@ -13,6 +13,7 @@ import numpy as np
 
 import kernelc as kc
 from nablasim.render.kernels import bands, coverage, resolve, softras, visible
+from nablasim.render.kernels.triangles import AREA
 from nablasim.render.raster import Array, Number, Screen, Triangles, for_bands, for_frames, like, precision, view_of
 
 COLOUR_CUTOFF = 1e-4
@@ -266,7 +267,7 @@ def samples(t: Triangles, dtype: Any = float) -> Array:
 
 def tiled(array: Array, t: Triangles) -> Array:
     """The same with all tiles of a frame side by side."""
-    return array.reshape(t.frames, t.screen.tiles, 64)
+    return array.reshape(t.frames, t.screen.tiles, AREA)
 
 
 def picture(t: Triangles, dtype: Any = float) -> Array:

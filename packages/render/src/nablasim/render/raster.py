@@ -1,7 +1,7 @@
 """The stages of a picture on arrays of kernelc, up to what all modes share: triangles, tables, lists, copies.
 
 Everything here launches kernels, so it is recorded where a tape is open, and one reverse sweep goes from the pixels to
-whatever the vertices came from. A picture is made of samples, `sampling`² to a pixel, in tiles of 8 × 8; each frame has
+whatever the vertices came from. A picture is made of samples, `sampling`² to a pixel, in tiles of 4 × 4; each frame has
 four bands of tiles (kernels/coverage.py).
 """
 
@@ -16,6 +16,7 @@ import numpy as np
 import kernelc as kc
 from nablasim.render.kernels import bands, bins, triangles
 from nablasim.render.kernels.coverage import BANDS
+from nablasim.render.kernels.triangles import AREA, TILE
 
 Array = Any
 """An array of kernelc."""
@@ -46,16 +47,16 @@ class Screen:
 
     @property
     def tiles_x(self) -> int:
-        return -(-self.columns // 8)
+        return -(-self.columns // TILE)
 
     @property
     def tiles(self) -> int:
         """Tiles of a frame: all bands have as many, so some may lie below the picture."""
-        return -(-(self.tiles_x * -(-self.rows // 8)) // BANDS) * BANDS
+        return -(-(self.tiles_x * -(-self.rows // TILE)) // BANDS) * BANDS
 
     def grid(self, frames: int) -> tuple[int, int, int]:
         """The launch grid of kernels that look at every sample."""
-        return BANDS * frames, self.tiles // BANDS, 64
+        return BANDS * frames, self.tiles // BANDS, AREA
 
     @property
     def place(self) -> list[Any]:

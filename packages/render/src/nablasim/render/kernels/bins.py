@@ -1,4 +1,4 @@
-"""Which triangles a tile of 8 × 8 pixels has to look at: a list per tile, in the order of the slots.
+"""Which triangles a tile of 4 × 4 pixels has to look at: a list per tile, in the order of the slots.
 
 One thread per frame goes through the boxes twice: the second time it knows where each list begins. Lists are integers:
 gradients do not pass here.

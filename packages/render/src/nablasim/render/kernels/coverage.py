@@ -1,23 +1,25 @@
 """How much of each pixel is covered, softly: SoftRas' silhouette and DIB-R's mask.
 
-A grid is (4 frames, tiles / 4, 64): each frame is cut into four bands of tiles, and each band has a copy of the
+A grid is (4 frames, tiles / 4, 16): each frame is cut into four bands of tiles, and each band has a copy of the
 triangles of its own. So the gradients of a band are summed by one thread, in a fixed order: the same bits on every run,
 however many threads there are and whatever else is in the batch.
 """
 
 import kernelc as kc
 from nablasim.render.kernels.bins import tile_range
+from nablasim.render.kernels.triangles import AREA, BITS, TILE
 
 BANDS = 4
 STEEP = 80.0
-"""Beyond this sigmoid(x) is 1 in every precision; exp(x) still fits into a float32."""
+"""Beyond this sigmoid(x) is 1 in every precision, and below its negative nobody looks; exp still fits into a float32.
+Lanes that do not count are kept within it, too: the vector functions of the C library take a slow way outside."""
 
 
 @kc.func
 def pixel_centre(tile, p, tiles_x, rows, columns, units):
     """Where pixel p of a tile is on the screen."""
-    i = (tile // tiles_x) * 8 + (p >> 3)
-    j = (tile % tiles_x) * 8 + (p & 7)
+    i = (tile // tiles_x) * TILE + (p >> BITS)
+    j = (tile % tiles_x) * TILE + (p & (TILE - 1))
     x = float(2 * j + 1 - columns) / float(columns) * units.x
     y = float(rows - 1 - 2 * i) / float(rows) * units.y
     return x, y
@@ -46,20 +48,16 @@ def nearest_boundary(e, x: float, y: float):
     t2 = e[17] * x + e[18] * y + e[19]
     c2 = clamp01(t2)
     d2 = s2 * s2 + (t2 - c2) * (t2 - c2) * e[20]
-    inside = s0 > 0.0 and s1 > 0.0 and s2 > 0.0
+    # Bits instead of `and`, and names in the choices: then nothing branches.
+    inside = (s0 > 0.0) & (s1 > 0.0) & (s2 > 0.0) & (e[21] != 0.0)
+    r0, r1, r2 = 1.0 - c0, 1.0 - c1, 1.0 - c2
     second = d1 < d0
     d = d1 if second else d0
-    third = d2 < d
-    u = 0.0 if second else 1.0 - c0
-    v = 1.0 - c1 if second else c0
+    u = 0.0 if second else r0
+    v = r1 if second else c0
     w = c1 if second else 0.0
-    return (
-        d2 if third else d,
-        inside and e[21] != 0.0,
-        c2 if third else u,
-        0.0 if third else v,
-        1.0 - c2 if third else w,
-    )
+    third = d2 < d
+    return d2 if third else d, inside, c2 if third else u, 0.0 if third else v, r2 if third else w
 
 
 @kc.func
@@ -79,14 +77,14 @@ def squared_distance(q, x: float, y: float, u: float, v: float, w: float) -> flo
 # Π (1 + exp(x)) with D = sigmoid(x): one exponential, no division, and too much cover is infinity, as it should be.
 # What runs back through it is the adjoint of its *logarithm*, a sum: the same number for every factor, nothing to tape.
 @kc.func
-def covered(inverse: float, x: float) -> float:
-    """The inverse of what is left uncovered, after one more face with D = sigmoid(x)."""
-    return inverse + inverse * kc.exp(x)
+def covered(inverse: float, odds: float) -> float:
+    """The inverse of what is left uncovered, after one more face with D = odds / (1 + odds)."""
+    return inverse + inverse * odds
 
 
 @covered.adjoint
-def _(inverse, x, adj_out):
-    return adj_out, adj_out / (1.0 + kc.exp(-x))
+def _(inverse, odds, adj_out):
+    return adj_out, adj_out / (1.0 + odds)
 
 
 @kc.func
@@ -101,13 +99,15 @@ def _(inverse, adj_out):
 
 
 @kc.func
-def soft_sign(d2: float, inside: bool, scale: float) -> float:
-    """±d² / sigma, not beyond what sigmoid can tell from infinity."""
-    x = d2 * (scale if inside else -scale)
-    return STEEP if x > STEEP else x
+def odds_of(d2: float, inside: bool, scale: float) -> float:
+    """exp(±d² / sigma): D = sigmoid(±d² / sigma) is this, over one more."""
+    far = d2 * scale
+    x = far if inside else -far
+    low = -STEEP if x < -STEEP else x
+    return kc.exp(STEEP if low > STEEP else low)
 
 
-@kc.kernel(block=64)
+@kc.kernel(block=AREA)
 def cover(
     corner: kc.Array[kc.vec(6), 2],
     edges: kc.Array[kc.vec(22), 2],
@@ -133,5 +133,5 @@ def cover(
         d, inside, u, v, w = nearest_boundary(edges[b, s], x, y)
         if inside or d < limit:
             d2 = squared_distance(corner[band, s], x, y, u, v, w)
-            total = covered(total, soft_sign(d2, inside, scale))
+            total = covered(total, odds_of(d2, inside, scale))
     inverse[band, t, p] = total

@@ -2,7 +2,8 @@
 
 import kernelc as kc
 from nablasim.render.kernels.coverage import alpha_of
-from nablasim.render.kernels.triangles import face_of
+from nablasim.render.kernels.softras import NEGLIGIBLE
+from nablasim.render.kernels.triangles import BITS, TILE, face_of
 from nablasim.render.kernels.visible import mask_of
 
 
@@ -10,7 +11,8 @@ from nablasim.render.kernels.visible import mask_of
 def sample_place(i, j, k, sampling, tiles_x):
     """Tile, and place in the tile, of sample k of pixel (i, j)."""
     row, column = i * sampling + k // sampling, j * sampling + k % sampling
-    return (row >> 3) * tiles_x + (column >> 3), (row & 7) * 8 + (column & 7)
+    tile = (row >> BITS) * tiles_x + (column >> BITS)
+    return tile, ((row & (TILE - 1)) << BITS) + (column & (TILE - 1))
 
 
 @kc.kernel
@@ -50,7 +52,8 @@ def resolve_soft(
         if composite != 0:
             c = c * (alpha / (w if w > 0.0 else 1.0)) + behind * (1.0 - alpha)
         else:
-            rest = kc.exp((kc.stop_grad(top[b, t, p]) - infinity) * sharpness)
+            nearness = (kc.stop_grad(top[b, t, p]) - infinity) * sharpness
+            rest = kc.exp(NEGLIGIBLE if nearness < NEGLIGIBLE else nearness)
             c = (c + behind * rest) / (w + rest)
         mean = mean + kc.float4(c.x, c.y, c.z, alpha)
     image[b, i, j] = mean / float(sampling * sampling)

@@ -9,27 +9,22 @@ import functools
 
 import kernelc as kc
 from nablasim.render.kernels.bins import tile_range
-from nablasim.render.kernels.coverage import BANDS, nearest_boundary, pixel_centre, soft_sign, squared_distance
+from nablasim.render.kernels.coverage import (
+    BANDS,
+    covered,
+    nearest_boundary,
+    odds_of,
+    pixel_centre,
+    squared_distance,
+)
 from nablasim.render.kernels.surface import lit, mixed, mixed_uv, surface_weights
+from nablasim.render.kernels.triangles import AREA
 
 NEGLIGIBLE = -60.0
 """exp of this, relative to the nearest face, is nothing in any precision."""
 
 
-@kc.func
-def absorb(inverse: float, x: float):
-    """D = sigmoid(x), and the inverse of what is left uncovered (coverage.covered)."""
-    e = kc.exp(x)
-    return e / (1.0 + e), inverse + inverse * e
-
-
-@absorb.adjoint
-def _(inverse, x, adj_cover, adj_inverse):
-    cover = 1.0 / (1.0 + kc.exp(-x))
-    return adj_inverse, cover * (adj_inverse + (1.0 - cover) * adj_cover)
-
-
-@kc.kernel(block=64)
+@kc.kernel(block=AREA)
 def nearest_depths(
     corner: kc.Array[kc.vec(6), 2],
     slope: kc.Array[kc.vec(4), 2],
@@ -69,7 +64,7 @@ def nearest_depths(
 def blend(textured: bool, wrapped: bool, is_lit: bool, shines: bool, harmonics: bool):
     """The kernel of the second pass, for surfaces of one kind. Arrays that it does not need may be of any size."""
 
-    @kc.kernel(block=64)
+    @kc.kernel(block=AREA)
     def blend_faces(
         corner: kc.Array[kc.vec(6), 2],
         slope: kc.Array[kc.vec(4), 2],
@@ -120,12 +115,14 @@ def blend(textured: bool, wrapped: bool, is_lit: bool, shines: bool, harmonics: 
             if inside or d < limit:
                 q = corner[band, s]
                 d2 = squared_distance(q, x, y, u, v, w)
-                cover, left = absorb(left, soft_sign(d2, inside, scale))
+                odds = odds_of(d2, inside, scale)
+                cover = odds / (1.0 + odds)
+                left = covered(left, odds)
                 m, h = slope[band, s], deep[band, s]
                 pa, pb, pc, depth = surface_weights(q, m, h, x, y, perspective, e[21] == 0.0, u, v, w)
                 nearness = (nearest - depth) * sharpness
                 if nearness > NEGLIGIBLE:
-                    share = cover * kc.exp(nearness)
+                    share = cover * kc.exp(NEGLIGIBLE if nearness < NEGLIGIBLE else nearness)
                     if textured:
                         at = mixed_uv(uv[band, s], pa, pb, pc)
                         c = kc.texture_wrap(texture, at) if wrapped else kc.texture_clamp(texture, at)

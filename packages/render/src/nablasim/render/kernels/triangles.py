@@ -15,6 +15,11 @@ STUB = 1e-12
 """An edge shorter than this counts as one of this length, so that it has a direction."""
 
 FAR = 1e9
+BITS = 2
+TILE = 1 << BITS
+"""Pixels along the side of a tile: what runs side by side in lanes looks at the same faces. A power of two, because
+shifts are faster in lanes than divisions."""
+AREA = TILE * TILE
 
 
 @kc.func
@@ -225,4 +230,4 @@ def tabulate(
     if there[b, s] == 0 or i0 > i1 or j0 > j1:
         box[b, s] = kc.int4(1, 0, 1, 0)
     else:
-        box[b, s] = kc.int4(i0 // 8, i1 // 8, j0 // 8, j1 // 8)
+        box[b, s] = kc.int4(i0 // TILE, i1 // TILE, j0 // TILE, j1 // TILE)

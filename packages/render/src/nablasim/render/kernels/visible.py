@@ -9,10 +9,10 @@ import kernelc as kc
 from nablasim.render.kernels.bins import tile_range
 from nablasim.render.kernels.coverage import BANDS, nearest_boundary, pixel_centre, squared_distance
 from nablasim.render.kernels.surface import lit, mixed, mixed_uv, surface_weights
-from nablasim.render.kernels.triangles import face_of
+from nablasim.render.kernels.triangles import AREA, face_of
 
 
-@kc.kernel(block=64)
+@kc.kernel(block=AREA)
 def nearest_faces(
     corner: kc.Array[kc.vec(6), 2],
     slope: kc.Array[kc.vec(4), 2],
@@ -58,7 +58,7 @@ def nearest_faces(
     seen[band, t, p] = best
 
 
-@kc.kernel(block=64)
+@kc.kernel(block=AREA)
 def look(
     corner: kc.Array[kc.vec(6), 2],
     slope: kc.Array[kc.vec(4), 2],
@@ -88,7 +88,7 @@ def look(
     depth[band, t, p] = far
 
 
-@kc.kernel(block=64)
+@kc.kernel(block=AREA)
 def mix_seen(
     values: kc.Array[kc.vec(9), 2],
     seen: kc.Array[int, 3],
@@ -112,7 +112,7 @@ def mix_seen(
 def paint(textured: bool, wrapped: bool, is_lit: bool, shines: bool, harmonics: bool):
     """The kernel that colours what is seen, for surfaces of one kind (softras.blend)."""
 
-    @kc.kernel(block=64)
+    @kc.kernel(block=AREA)
     def paint_samples(
         paint: kc.Array[kc.vec(9), 2],
         uv: kc.Array[kc.vec(6), 2],
@@ -171,7 +171,7 @@ def _(left, adj_out):
     return -adj_out * left
 
 
-@kc.kernel(block=64)
+@kc.kernel(block=AREA)
 def soft_mask(
     corner: kc.Array[kc.vec(6), 2],
     edges: kc.Array[kc.vec(22), 2],
@@ -204,7 +204,7 @@ def soft_mask(
 
 
 # -- flow
-@kc.kernel(block=64)
+@kc.kernel(block=AREA)
 def flow_seen(
     view: kc.Array[kc.float3, 2],
     lens: kc.Array[kc.vec(5)],
