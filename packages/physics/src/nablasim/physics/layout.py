@@ -293,20 +293,26 @@ class Layout:
         made.flags.writeable = False
         return made
 
-    def write(self, columns: Mapping[str, Real], parameter: Parameter, value: Real) -> None:
-        """Put the value of a parameter into its columns, (worlds, rows, *element)."""
-        spread = value.reshape(self._aligned(parameter, value.shape))
+    def write(self, columns: Mapping[str, Real], parameter: Parameter, value: Real, lead: int = 0) -> None:
+        """Put the value of a parameter into its columns, (worlds, rows, *element).
+
+        `lead` axes in front of both, such as steps, are kept.
+        """
+        front, shape = value.shape[:lead], value.shape[lead:]
+        spread = value.reshape(*front, *self._aligned(parameter, shape))
         for place in parameter.places:
             if place.column in columns:
-                columns[place.column][:, place.rows.slice] = spread
+                columns[place.column][(*[slice(None)] * (lead + 1), place.rows.slice)] = spread
 
-    def read_gradient(self, grads: Mapping[str, Real], parameter: Parameter, shape: tuple[int, ...]) -> Real:
+    def read_gradient(
+        self, grads: Mapping[str, Real], parameter: Parameter, shape: tuple[int, ...], lead: int = 0
+    ) -> Real:
         """The gradient by a parameter's value of this shape, from those by the columns: sums where it was broadcast."""
-        aligned = self._aligned(parameter, shape)
+        aligned = (*shape[:lead], *self._aligned(parameter, shape[lead:]))
         parts = []
         for place in parameter.places:
             if place.column in grads:
-                part = grads[place.column][:, place.rows.slice]
+                part = grads[place.column][(*[slice(None)] * (lead + 1), place.rows.slice)]
                 axes = tuple(i for i, n in enumerate(aligned) if n == 1 and part.shape[i] != 1)
                 # By row in double precision: as exact for a million rows as for one, and the same bits in a batch.
                 parts.append(np.sum(part, axis=axes, dtype=np.float64, keepdims=True) if axes else part)

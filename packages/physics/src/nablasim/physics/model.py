@@ -74,7 +74,7 @@ class Model:
 
     def __getitem__(self, name: str) -> Any:
         """The value of a parameter: a NumPy array, or the tensor or array that replaced it."""
-        self._known(name)
+        self.parameter(name)
         if name in self._off:
             raise KeyError(f"{name!r} is not in force: {self._instead(name)}")
         return self._values[name]
@@ -89,7 +89,7 @@ class Model:
         made, off = dict(self._values), set(self._off)
         chosen: dict[str, tuple[str, str]] = {}
         for name, value in given.items():
-            parameter = self._known(name)
+            parameter = self.parameter(name)
             made[name] = self._checked(parameter, value)
             if parameter.choice is not None:
                 group, option = parameter.choice
@@ -105,7 +105,8 @@ class Model:
         changed = frozenset(place.column for name in moved for place in self.layout.parameters[name].places)
         return Model(self.layout, self.real, made, frozenset(off), self, changed)
 
-    def _known(self, name: str) -> Parameter:
+    def parameter(self, name: str) -> Parameter:
+        """The description of a parameter, in force or not, with the value that the scene was built with."""
         if name not in self.layout.parameters:
             raise KeyError(f"there is no parameter {name!r}: {nearest(name, self.layout.parameters)}")
         return self.layout.parameters[name]

@@ -110,8 +110,9 @@ class Program:
     def _columns(self, role: str) -> list[Column]:
         return [c for c in self.layout.columns.values() if c.role == role]
 
-    @property
+    @cached_property
     def state_columns(self) -> list[Column]:
+        """The state columns that have rows."""
         return [c for c in self._columns("state") if self.layout.rows(c.table)]
 
     @cached_property

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import Any
 
@@ -11,10 +10,10 @@ import numpy as np
 
 import kernelc as kc
 from nablasim.physics.checkpoints import plan
-from nablasim.physics.checks import nearest
 from nablasim.physics.integrators import Integrator, named
 from nablasim.physics.layout import Real
-from nablasim.physics.model import Model, is_kernelc, is_torch, needs_gradient, plain, shape_of
+from nablasim.physics.leaves import Leaves
+from nablasim.physics.model import Model, is_kernelc, is_torch
 from nablasim.physics.program import Program, Step
 from nablasim.physics.runs import Run
 from nablasim.physics.state import Part, State, part
@@ -46,13 +45,12 @@ def rollout(
     kernelc arrays and an open `kc.Tape`, the rollout is recorded on it as one operation, and frames are kernelc arrays.
     """
     _check_counts(dt, steps, every, substeps)
-    control = _checked_control(model, control or {}, steps)
-    leaves = _leaves(model, control)
-    program = _program(model, leaves, control, named(integrator))
+    leaves = Leaves(model, control, steps)
+    program = _program(leaves, named(integrator))
     run = Run(
         program=program,
         columns=model.columns,
-        control=_control_columns(model, control, steps),
+        control=leaves.control_columns(model),
         dt=dt / substeps,
         plan=plan(
             checkpoint,
@@ -67,7 +65,7 @@ def rollout(
     )
     run.check(explicit=check and program.integrator.explicit)
     times = np.arange(steps // every + 1, dtype=np.float64) * (dt * every)
-    return Trajectory(model.layout, times, _run(run, _Leaves(model, control, leaves, steps)))
+    return Trajectory(model.layout, times, _run(run, leaves))
 
 
 def forces(model: Model, state: State | None = None) -> dict[str, Part]:
@@ -134,123 +132,35 @@ def _check_counts(dt: float, steps: int, every: int, substeps: int) -> None:
         )
 
 
-def _checked_control(model: Model, control: Mapping[str, Any], steps: int) -> dict[str, Any]:
-    if callable(control):
-        raise TypeError("control is a dictionary of arrays over the steps; a policy is not supported here")
-    found = {}
-    for name, value in control.items():
-        parameter = model._known(name)
-        varying = [n for n, p in model.layout.parameters.items()
-                   if all(model.layout.columns[q.column].per_step for q in p.places)]  # fmt: skip
-        if name not in varying:
-            raise ValueError(f"{name!r} cannot vary in time: {nearest(name, varying)}")
-        if name not in model:
-            raise ValueError(f"{name!r} is not in force: {model._instead(name)}")
-        if needs_gradient(model[name]):
-            raise ValueError(
-                f"{name!r} requires a gradient, but the control replaces it at every step: give one of them"
-            )
-        shape = shape_of(value)
-        if shape is None:
-            value = np.array(value, np.float64)
-            shape = value.shape
-        if shape[:1] != (steps,) or parameter.aligned(shape[1:], model.batch) is None:
-            raise ValueError(
-                f"control of {name!r} has shape {shape}; expected one row per step: ({steps},) or "
-                f"({', '.join(map(str, (steps, *parameter.full)))})"
-            )
-        if not np.isfinite(plain(value)).all():
-            at = tuple(int(i) for i in np.argwhere(~np.isfinite(plain(value)))[0])
-            raise ValueError(f"control of {name!r} has an entry that is not finite, at {at}")
-        found[name] = value
-    return found
-
-
-def _control_columns(model: Model, control: Mapping[str, Any], steps: int) -> dict[str, Real]:
-    """The columns that vary, (steps, worlds, rows, *element)."""
-    made: dict[str, Real] = {}
-    for name, value in control.items():
-        parameter, rows = model.layout.parameters[name], plain(value)
-        for place in parameter.places:
-            if place.column not in made:
-                made[place.column] = np.repeat(model.columns[place.column][None], steps, axis=0)
-            for n in range(steps):
-                model.layout.write({place.column: made[place.column][n]}, parameter, rows[n])
-    return made
-
-
-def _leaves(model: Model, control: Mapping[str, Any]) -> dict[str, Any]:
-    """The values that are differentiated by: parameters by their name, control by "control of <name>"."""
-    return {name: v for name, v in _values(model, control).items() if needs_gradient(v)}
-
-
-def _values(model: Model, control: Mapping[str, Any]) -> dict[str, Any]:
-    return {**{name: model[name] for name in model.names()}, **{f"control of {n}": v for n, v in control.items()}}
-
-
 # -- programs
 PROGRAMS = 16
 """How many programs a layout keeps: each has memory of its own. A run keeps the one that it needs."""
 
 
-def _program(model: Model, leaves: Mapping[str, Any], control: Mapping[str, Any], integrator: Integrator) -> Program:
-    layout = model.layout
-    wanted = {name.removeprefix("control of ") for name in leaves}
-    grads = {place.column for name in wanted for place in layout.parameters[name].places}
-    varied = frozenset(place.column for name in control for place in layout.parameters[name].places)
-    live = {
-        place.column for name in model.names() if is_kernelc(model[name]) for place in layout.parameters[name].places
-    }
-    present = model.present | {name for name in (*grads, *varied, *live) if layout.columns[name].optional}
-    key = (model.real, frozenset(grads), present, varied, integrator)
+def _program(leaves: Leaves, integrator: Integrator, differentiable: bool = True) -> Program:
+    model, layout = leaves.model, leaves.model.layout
+    grads = leaves.columns(name for name, _, _ in leaves.wanted) if differentiable else frozenset[str]()
+    varied = leaves.columns(leaves.control)
+    used = grads | varied | leaves.columns(name for name, _, _ in leaves.live)
+    present = model.present | {name for name in used if layout.columns[name].optional}
+    key = (model.real, grads, present, varied, integrator)
     if key not in layout.programs:
         if len(layout.programs) >= PROGRAMS:
             del layout.programs[next(iter(layout.programs))]
-        layout.programs[key] = Program(layout, model.real, grads=key[1], present=present, varied=varied,
+        layout.programs[key] = Program(layout, model.real, grads=grads, present=present, varied=varied,
                                        integrator=integrator)  # fmt: skip
     return layout.programs[key]
 
 
 def _look(model: Model) -> Program:
     """A program without gradients."""
-    return _program(model, {}, {}, named("semi_implicit"))
+    return _program(Leaves(model, None, 0), named("semi_implicit"), differentiable=False)
 
 
 # -- the one operation
-@dataclass
-class _Leaves:
-    """The values that are differentiated by, and how gradients of columns become theirs."""
-
-    model: Model
-    control: Mapping[str, Any]
-    values: Mapping[str, Any]
-    steps: int
-
-    @property
-    def live(self) -> dict[str, Any]:
-        """Arrays of kernelc, whose content may be another one in a replay."""
-        return {name: v for name, v in _values(self.model, self.control).items() if is_kernelc(v)}
-
-    def gradients(self, run: Run, seeds: Mapping[str, Real]) -> list[Real]:
-        layout = self.model.layout
-        by_column, by_control = run.backward(seeds)
-        found = []
-        for name, value in self.values.items():
-            shape = shape_of(value)
-            assert shape is not None
-            if not name.startswith("control of "):
-                found.append(layout.read_gradient(by_column, layout.parameters[name], shape))
-                continue
-            parameter = layout.parameters[name.removeprefix("control of ")]
-            rows = [layout.read_gradient({c: g[n] for c, g in by_control.items()}, parameter, shape[1:])
-                    for n in range(shape[0])]  # fmt: skip
-            found.append(np.array(rows).reshape(shape))
-        return found
-
-
-def _run(run: Run, leaves: _Leaves) -> dict[str, Any]:
+def _run(run: Run, leaves: Leaves) -> dict[str, Any]:
     names = [c.name for c in run.program.state_columns]
-    values = list(leaves.values.values())
+    values = leaves.asking
     tape = kc.Tape.current()
     if tape is not None and leaves.live:
         return _on_tape(run, leaves, tape)
@@ -259,7 +169,7 @@ def _run(run: Run, leaves: _Leaves) -> dict[str, Any]:
     if values:
         from nablasim.physics.autograd import differentiable
 
-        return differentiable(run, names, lambda seeds: leaves.gradients(run, seeds), values)
+        return differentiable(run, names, lambda seeds: leaves.gradients(*run.backward(seeds)), values)
     frames = run.forward()
     if find_spec("torch") is None:
         return frames
@@ -268,24 +178,24 @@ def _run(run: Run, leaves: _Leaves) -> dict[str, Any]:
     return tensors(frames)
 
 
-def _on_tape(run: Run, leaves: _Leaves, tape: kc.Tape) -> dict[str, Any]:
+def _on_tape(run: Run, leaves: Leaves, tape: kc.Tape) -> dict[str, Any]:
     """Record the run on a tape of kernelc, as one operation that can be replayed."""
-    if any(is_torch(v) for v in leaves.values.values()):
+    if any(is_torch(v) for v in leaves.asking):
         raise TypeError("torch tensors and kernelc arrays both ask for gradients of this rollout: use one kind")
     model, layout = leaves.model, leaves.model.layout
     out = {name: kc.array(frames, dtype=layout.columns[name].element) for name, frames in run.forward().items()}
 
     def forward() -> None:
-        fresh = model.replace({name: v for name, v in leaves.live.items() if name in model})
-        run.columns, run.control = fresh.columns, _control_columns(fresh, leaves.control, leaves.steps)
+        fresh = model.replace({name: value for name, varies, value in leaves.live if not varies})
+        run.columns, run.control = fresh.columns, leaves.control_columns(fresh)
         run.program.owner = None
         for name, frames in run.forward().items():
             out[name].numpy()[...] = frames
 
     def backward() -> None:
         seeds = {name: a.grad.numpy() for name, a in out.items() if a.grad is not None}
-        for value, g in zip(leaves.values.values(), leaves.gradients(run, seeds)):
+        for value, g in zip(leaves.asking, leaves.gradients(*run.backward(seeds))):
             value.grad.numpy()[...] += g
 
-    tape.record(backward, reads=list(leaves.live.values()), writes=list(out.values()), forward=forward)
+    tape.record(backward, reads=[value for _, _, value in leaves.live], writes=list(out.values()), forward=forward)
     return out
