@@ -38,7 +38,7 @@ def cover(
 ):  # fmt: skip
     t = wp.tid()
     p = wp.vec2(float(2 * (t % n) + 1 - n) / float(n), float(n - 1 - 2 * (t // n)) / float(n))
-    logs = float(0.0)
+    logs = float(0.0)  # noqa: UP018  (Warp: a variable, not a constant)
     for f in range(faces.shape[0]):
         a = screen[faces[f, 0]]
         b = screen[faces[f, 1]]

@@ -8,6 +8,7 @@ from nablasim.render.camera import Camera, ndc_to_pixels, pixels_to_ndc
 from nablasim.render.lights import Ambient, Directional, Material, Point, SphericalHarmonics
 from nablasim.render.mesh import Mesh
 from nablasim.render.renderer import Renderer, Silhouette
+from nablasim.render.video import Video, contact_sheet, overlay, read_video, write_image, write_video
 
 __all__ = [
     "Ambient",
@@ -19,7 +20,13 @@ __all__ = [
     "Renderer",
     "Silhouette",
     "SphericalHarmonics",
+    "Video",
     "anneal",
+    "contact_sheet",
     "ndc_to_pixels",
+    "overlay",
     "pixels_to_ndc",
+    "read_video",
+    "write_image",
+    "write_video",
 ]
