@@ -29,6 +29,31 @@ case("product", product, x=leaf([2.0, 3.0, 4.0]), n=3, out=zeros(1))
 case("product with a zero", product, x=leaf([2.0, 0.0, 4.0]), n=3, out=zeros(1))
 
 
+@kc.func
+def shrinking(v, floor):
+    for k in range(6):
+        while v > floor * float(k + 1):
+            v = v * 0.8
+            if v < 4.0:
+                yield k, v
+
+
+@kc.kernel
+def yielded(x: kc.Array[float], floor: kc.Array[float], out: kc.Array[float]):
+    i = kc.tid()
+    p = 1.0
+    for k, v in shrinking(x[i], floor[0]):
+        if k == 1 and v < 0.3:
+            continue
+        p *= 1.0 + 0.1 * v * float(k)
+        if p > 2.5:
+            break
+    out[i] = p
+
+
+case("what a func yields", yielded, N, x=leaf(N, low=2.0, high=9.0), floor=leaf([0.21]), out=zeros(N))
+
+
 @kc.kernel
 def square_of_sum(x: kc.Array[float], n: int, out: kc.Array[float]):
     first = x[0] * x[0]

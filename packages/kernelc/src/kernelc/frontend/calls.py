@@ -32,6 +32,7 @@ from . import intrinsics
 from .convert import Frame, Restart
 from .expressions import Expressions
 from .function import Func
+from .generators import yields
 from .source import MISSING, Capture, Source, always_exits, assigned_names, freeze
 from .values import (
     Agg,
@@ -77,13 +78,17 @@ class Calls(Expressions):
         if target is python.print:
             raise self.fail(Unsupported, "print(...) is a statement in kernels: it has no value", node,
                             advice="write it on a line of its own")  # fmt: skip
+        args, named = self.arguments(node)
+        return self.apply(target, args, named, node)
+
+    def arguments(self, node: ast.Call) -> tuple[list[Any], dict[str, Any]]:
         if any(isinstance(a, ast.Starred) for a in node.args) or any(k.arg is None for k in node.keywords):
             raise self.fail(Unsupported, "* and ** in calls are not part of the kernel language", node,
                             advice="pass the arguments one by one")  # fmt: skip
         args = [self.expr(a) for a in node.args]
         named = {k.arg: self.expr(k.value) for k in node.keywords if k.arg is not None}
         self.at(node)
-        return self.apply(target, args, named, node)
+        return args, named
 
     def apply(self, target: Any, args: list[Any], named: dict[str, Any], node: ast.Call) -> Any:
         if isinstance(target, intrinsics.Intrinsic):
@@ -375,11 +380,17 @@ class Calls(Expressions):
             self.real, self.frame.unrolled, self.caller = saved
 
     # -- functions
-    def inline(self, function: Func, args: list[Any], named: dict[str, Any], node: ast.Call) -> Any:
+    def no_recursion(self, function: Func, node: ast.AST) -> None:
         if any(f is function for f, _ in self.calls):
             names = [f.name for f, _ in self.calls]
             cycle = [*names[names.index(function.name) :], function.name]
             raise self.fail(Recursion, f"recursion: {' → '.join(cycle)}", node)
+
+    def inline(self, function: Func, args: list[Any], named: dict[str, Any], node: ast.Call) -> Any:
+        self.no_recursion(function, node)
+        if yields(function.source):
+            raise self.fail(Unsupported, f"{function.name}() yields values one by one: it is no value itself", node,
+                            advice=f"loop over it: `for x in {function.name}(…):`")  # fmt: skip
         self.capture(Capture(function, "rule", function.rule))
         if function.rule is not None:
             return self.custom_call(function, args, named, node)

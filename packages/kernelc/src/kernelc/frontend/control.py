@@ -14,7 +14,9 @@ from .. import types as t
 from ..errors import MaybeUnassigned, MissingReturn, SourceError, TypeChange, TypeMismatch, Unsupported
 from ..ir import FALSE, TRUE, Block, Builder, Check, If, Loop, Value, const
 from .convert import ReturnType, fits
-from .source import always_exits, assigned_names, contains
+from .function import Func
+from .generators import free_names, spliced, yields
+from .source import MISSING, always_exits, assigned_names, contains
 from .statements import Statements
 from .values import (
     Known,
@@ -232,6 +234,9 @@ class Control(Statements):
     # -- loops
     def stmt_For(self, node: ast.For) -> None:
         self.no_else(node)
+        function = self.generator(node.iter)
+        if function is not None:
+            return self.for_yielded(function, node)
         if not isinstance(node.target, ast.Name):
             raise self.fail(Unsupported, "a loop has one name for its counter", node.target,
                             advice="write `for k in range(n):`")  # fmt: skip
@@ -260,11 +265,45 @@ class Control(Statements):
 
         self.loop(trips, iteration, node, [name])
 
+    def generator(self, node: ast.expr) -> Func | None:
+        """The func that yields, if a loop runs over a call of one."""
+        callee = self.expr(node.func) if isinstance(node, ast.Call) else None
+        found = callee.object if isinstance(callee, Known) else None
+        return found if isinstance(found, Func) and yields(found.source) else None
+
+    def for_yielded(self, function: Func, node: ast.For) -> None:
+        """A loop over what a func yields: lowered as the loops of the func, with the body where it yields."""
+        source, call = function.source, node.iter
+        assert isinstance(call, ast.Call)
+        self.no_recursion(function, call)
+        args, named = self.arguments(call)
+        bound = self.bind(function, source, args, named, call)
+        self.copies += 1
+        mark = f"'{self.copies}"
+        for name in free_names(source):
+            value, capture = source.lookup(name.id)
+            if value is MISSING:
+                name.kc_source = source  # type: ignore[attr-defined]
+                raise self.unknown(name.id, name)
+            self.capture(capture)
+            bound[name.id] = self.wrap(value)
+        for key, value in bound.items():
+            self.frame.env[key + mark] = value
+            if (kind := type_of(value)) is not None and key in source.locals:
+                self.frame.types[key + mark] = kind
+        own = source.globals.get("__name__", "").partition(".")[0] != "kernelc"
+        self.calls.append((function, self.span(node)))
+        try:
+            self.body(spliced(source, node, lambda name: name + mark, own))
+        finally:
+            self.calls.pop()
+        self.frame.env = {name: value for name, value in self.frame.env.items() if not name.endswith(mark)}
+
     def range_of(self, node: ast.For) -> tuple[Any, Any, Any]:
         call = node.iter
         callee = self.expr(call.func) if isinstance(call, ast.Call) else None
         if not (isinstance(call, ast.Call) and isinstance(callee, Known) and callee.object is range):
-            raise self.fail(Unsupported, "`for` runs over range(...)", node.iter,
+            raise self.fail(Unsupported, "`for` runs over range(...), or over a func that yields", node.iter,
                             advice="write `for i in range(n):` and index with i")  # fmt: skip
         args = [self.expr(a) for a in call.args]
         if not 1 <= len(args) <= 3 or call.keywords:

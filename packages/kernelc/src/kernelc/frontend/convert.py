@@ -54,11 +54,13 @@ class Convert:
         self.records = False
         self.customs: dict[Any, Any] = {}
         self.caller: Span | None = None
+        self.copies = 0
 
     # -- places and errors
     def span(self, node: ast.AST) -> Span:
         """Where a node stands; inside of a library function, where the user called it."""
-        return self.caller or self.frame.source.span(node)
+        source: Source = getattr(node, "kc_source", self.frame.source)
+        return self.caller or source.span(node)
 
     def at(self, node: ast.AST) -> Span:
         """Stamp what follows with the node's place."""

@@ -106,8 +106,8 @@ class Expressions(Convert):
                 text = f"{node.id!r} may have no value here: it is set only {value.reason}"
                 raise self.fail(MaybeUnassigned, text, node)
             return value
-        if node.id in self.frame.source.locals:
-            raise self.fail(MaybeUnassigned, f"{node.id!r} has no value here yet", node)
+        if node.id in self.frame.source.locals or "'" in node.id:
+            raise self.fail(MaybeUnassigned, f"{node.id.partition(chr(39))[0]!r} has no value here yet", node)
         value, capture = self.frame.source.lookup(node.id)
         if value is MISSING:
             raise self.unknown(node.id, node)

@@ -31,8 +31,8 @@ REFUSED: dict[type[ast.AST], tuple[str, str]] = {
     ast.Starred: ("`*` unpacking is not part of the kernel language", "name the values one by one"),
     ast.Try: ("`try` is not part of the kernel language", "test for the condition with `if`"),
     ast.With: ("`with` is not part of the kernel language", "remove it"),
-    ast.Yield: ("`yield` is not part of the kernel language", "write to an array"),
-    ast.YieldFrom: ("`yield` is not part of the kernel language", "write to an array"),
+    ast.Yield: ("`yield` has no meaning in a kernel", "write it in a @kc.func, and loop over that"),
+    ast.YieldFrom: ("`yield from` is not part of the kernel language", "loop, and yield the values one by one"),
 }
 REFUSED_CONSTANTS: dict[type, tuple[str, str]] = {
     str: ("strings are not part of the kernel language", "only print(...) and the message of an assert take one"),

@@ -64,6 +64,9 @@ class Source:
         free = function.__code__.co_freevars
         self.cells = dict(zip(free, function.__closure__ or (), strict=True))
 
+    def __deepcopy__(self, memo: Any) -> Source:
+        return self  # parts of a tree that was copied stand where they stood
+
     @cached_property
     def file(self) -> str:
         return inspect.getsourcefile(self.function) or self.function.__code__.co_filename
