@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
@@ -25,6 +26,7 @@ from nablasim.physics.systems.cloth import add_cloth, add_wind
 from nablasim.physics.systems.loads import add_load
 from nablasim.physics.systems.particles import FREE, add_particles
 from nablasim.physics.systems.planes import add_plane
+from nablasim.physics.systems.self_contact import add_self_contact
 from nablasim.physics.systems.springs import add_springs
 from nablasim.physics.systems.tets import add_tets
 
@@ -160,8 +162,7 @@ class Scene:
         if sum(value is not None for value in masses.values()) != 1:
             raise ValueError(f"{name}: give one of mass (of all, kg), density (kg/m²) and vertex_mass (of each, kg)")
         x, v = self._placed(name, _moved(mesh.vertices, pos, rot), vel)
-        before = _copy(self._draft)
-        try:
+        with self._whole():
             rows = add_particles(self._draft, name, "cloth", x, v, None, self._gravity)
             if springs is not False:
                 pairs = mesh.edges if springs is True else springs
@@ -170,9 +171,6 @@ class Scene:
             add_cloth(self._draft, name, rows, mesh, masses=masses, stretch=stretch, shear=shear, damping=damping,
                       lift=lift, drag=drag, bend=bend, bend_damping=bend_damping, rest_angle=rest_angle,
                       actuation=0.0 if isinstance(actuation, bool) else actuation)  # fmt: skip
-        except Exception:
-            self._draft = before
-            raise
         return self
 
     # -- bodies
@@ -263,6 +261,39 @@ class Scene:
                       touch=touch, smoothing=smoothing)  # fmt: skip
         add(Draft())  # Wrong values are refused here, not when it is built.
         self._late[name] = add
+        return self
+
+    def add_self_contact(
+        self,
+        name: str,
+        *,
+        thickness: float | None = None,
+        ke: float = 1e2,
+        kd: float = 1e-2,
+        kf: float = 1e-2,
+        mu: float = 0.3,
+        damping: str = "smooth",
+        touch: float | None = None,
+        smoothing: float = 0.0,
+    ) -> Scene:
+        """Let a cloth touch itself, and other cloth that was given to this method.
+
+        thickness (m): distance between a vertex and a triangle at which they begin to touch, half of the shortest edge
+            unless told otherwise; between two cloths the mean of theirs. What is closer at rest does not touch.
+        ke, kd, kf, mu, damping, smoothing: as of `add_plane`, of one vertex and one triangle; touch: thickness / 5.
+        They are the parameters "name.thickness", "name.self_ke", "name.self_kd", "name.self_kf" and "name.self_mu".
+        """
+        thing = self._draft.things.get(name)
+        if thing is None or "triangles" not in thing.rows:
+            known = [t.name for t in self._draft.things.values() if "triangles" in t.rows]
+            raise KeyError(f"add_self_contact: there is no cloth {name!r}: {nearest(name, known)}")
+        if "touch_vertices" in thing.rows:
+            raise ValueError(f"add_self_contact: {name!r} touches itself already")
+        rest = self._draft.parameters[f"{name}.rest"].value
+        mesh = TriMesh(rest, self._draft.surfaces[name].faces)
+        with self._whole():
+            add_self_contact(self._draft, name, thing.rows["particles"], mesh, thickness=thickness, ke=ke, kd=kd,
+                             kf=kf, mu=mu, damping=damping, touch=touch, smoothing=smoothing)  # fmt: skip
         return self
 
     # -- what acts on them
@@ -383,6 +414,16 @@ class Scene:
         if batch is not None:
             layout = layout.batched(batch)
         return Model(layout, real, {name: p.value for name, p in layout.parameters.items()}, _not_in_force(layout))
+
+    @contextmanager
+    def _whole(self) -> Iterator[None]:
+        """What is added inside is added whole, or not at all."""
+        before = _copy(self._draft)
+        try:
+            yield
+        except Exception:
+            self._draft = before
+            raise
 
     def _new(self, name: str) -> None:
         if not isinstance(name, str) or not name or "." in name or name in ("gravity", "wind"):

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from functools import cached_property
 from threading import RLock
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,6 +32,7 @@ class Arrays:
 
     def __init__(self, layout: Layout, real: str, table: Mapping[str, Array], present: frozenset[str]):
         self.layout, self.real, self._table, self._present = layout, real, table, present
+        self._kept: WeakKeyDictionary[kc.Tape, dict[str, Array]] = WeakKeyDictionary()
 
     def __getitem__(self, what: Column | Index) -> Array:
         return self._table[what.name]
@@ -47,9 +49,9 @@ class Arrays:
         """Whether an optional column is in use: not all of it zero, varied in time, or asked for a gradient."""
         return not column.optional or column.name in self._present
 
-    def scratch(self, name: str, count: int, element: Any = float) -> Array:
+    def scratch(self, name: str, shape: int | tuple[int, ...], element: Any = float) -> Array:
         """Memory of this step (or of the set-up) alone. Where launches only add to it, `.zero_()` it first."""
-        return kc.zeros(count, dtype=element, **_real(element, self.real))
+        return kc.zeros(shape, dtype=element, **_real(element, self.real))
 
 
 class Step(Arrays):
@@ -69,6 +71,13 @@ class Step(Arrays):
     def at(self, state: Mapping[str, Array], sums: Mapping[str, Array]) -> Step:
         """The same step with another state (by column name) and other sums: the forces somewhere else."""
         return Step(self._base, state, self._after, {**self._own, **sums}, self.dt, self.first, self.k, self.tape)
+
+    def kept(self, name: str, shape: int | tuple[int, ...], element: Any = float) -> Array:
+        """Memory that the steps of a tape share, zero at first: for what saves work, and never changes a result."""
+        known = {} if self.tape is None else self._base._kept.setdefault(self.tape, {})
+        if name not in known:
+            known[name] = kc.zeros(shape, dtype=element, **_real(element, self.real))
+        return known[name]
 
     def next(self, column: Column) -> Array:
         """Where the state after the step goes."""
@@ -124,7 +133,8 @@ class Program:
     def step_bytes(self) -> int:
         """Memory of a recorded step: states, sums and varied columns of its own, and the adjoint of each."""
         varied = [self.layout.columns[name] for name in self.varied]
-        return 2 * self._bytes([*self.state_columns, *self._columns("sum"), *varied])
+        beside = sum(system.step_bytes(self.layout) for system in self.systems)
+        return 2 * self._bytes([*self.state_columns, *self._columns("sum"), *varied]) + beside
 
     def _bytes(self, columns: list[Column]) -> int:
         size = np.dtype(self.real).itemsize

@@ -11,6 +11,7 @@ from nablasim.physics.systems.cloth import Cloth
 from nablasim.physics.systems.loads import Loads
 from nablasim.physics.systems.particles import Particles
 from nablasim.physics.systems.planes import Planes
+from nablasim.physics.systems.self_contact import SelfContact
 from nablasim.physics.systems.smoke import Smoke
 from nablasim.physics.systems.springs import Springs
 from nablasim.physics.systems.system import System
@@ -22,6 +23,7 @@ SYSTEMS: list[System] = [
     Tets(),
     Cloth(),
     Bending(),
+    SelfContact(),
     Planes(),
     Loads(),
     Bodies(),

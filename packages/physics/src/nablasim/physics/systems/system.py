@@ -24,7 +24,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from nablasim.physics.layout import Column, Index
+from nablasim.physics.layout import Column, Index, Layout
 
 if TYPE_CHECKING:
     from nablasim.physics.program import Arrays, Step
@@ -56,6 +56,10 @@ class System:
 
     def check(self, a: Arrays) -> None:
         """Raise `ValueError` if derived columns are not such that anything could move."""
+
+    def step_bytes(self, layout: Layout) -> int:
+        """Memory that one recorded step takes beside columns: `s.scratch(...)` that the gradient needs."""
+        return 0
 
     def stiffness(self, a: Arrays, bounds: Bounds) -> None:
         """Add upper bounds of stiffness (N/m) and damping (N s/m) per particle."""

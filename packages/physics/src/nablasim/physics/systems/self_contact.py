@@ -1,0 +1,153 @@
+"""Compliant contact of cloth with itself and with other cloth: vertices against triangles, found anew in every step.
+
+All cloth that was given to `Scene.add_self_contact` takes part. A row of `touch_vertices` is a vertex, of
+`touch_triangles` a triangle, of `touch_near` a pair of both that is closer than the thickness at rest, which is no
+contact; `touch_worlds` has one row, so that its number tells the copies of a batch apart.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.spatial import cKDTree
+
+import kernelc as kc
+from nablasim.physics.checks import filled
+from nablasim.physics.kernels import self_contact as kernels
+from nablasim.physics.kernels import touching as search
+from nablasim.physics.layout import Column, Draft, Index, Layout, Rows
+from nablasim.physics.mesh import TriMesh
+from nablasim.physics.systems.particles import F, V, X
+from nablasim.physics.systems.planes import LAWS
+from nablasim.physics.systems.system import System
+
+if TYPE_CHECKING:
+    from nablasim.physics.program import Arrays, Step
+    from nablasim.physics.stability import Bounds
+
+PARTICLE, WORLD = Index("touch_vertices.particle", to="particles"), Index("touch_vertices.world", to="touch_worlds")
+NEAR_START, NEAR_COUNT = Index("touch_vertices.near_start", to="touch_near"), Index("touch_vertices.near_count")
+AROUND, LAW = Index("touch_vertices.around"), Index("touch_vertices.law")
+KE, KD, KF, MU, THICKNESS = (Column(f"touch_vertices.{q}") for q in ("ke", "kd", "kf", "mu", "thickness"))
+TOUCH, SMOOTHING = Column("touch_vertices.touch"), Column("touch_vertices.smoothing")
+FOUR = Column("touch_vertices.four", kc.float4, role="derived")
+CORNERS = Index("touch_triangles.corners", to="touch_vertices", width=3)
+TRIANGLE_WORLD = Index("touch_triangles.world", to="touch_worlds")
+NEAR = Index("touch_near.triangle", to="touch_triangles")
+
+ROOM, SHARE = 16, 12
+"""A vertex may be near this many times the most triangles that meet in one vertex; and touch so many on average."""
+
+
+class SelfContact(System):
+    """The four-parameter contact [ke, kd, kf, mu] between layers of cloth."""
+
+    name = "self_contacts"
+    columns = (KE, KD, KF, MU, THICKNESS, TOUCH, SMOOTHING, FOUR)
+    indices = (PARTICLE, WORLD, NEAR_START, NEAR_COUNT, AROUND, LAW, CORNERS, TRIANGLE_WORLD, NEAR)
+
+    def setup(self, a: Arrays) -> None:
+        kc.launch(kernels.join_numbers, a.rows("touch_vertices"), [a[KE], a[KD], a[KF], a[MU]], [a[FOUR]])
+
+    def forces(self, s: Step) -> None:
+        mine = [s[PARTICLE], s[THICKNESS], s[FOUR], s[LAW], s[TOUCH], s[SMOOTHING]]
+        contacts = [s[CORNERS], *find(s)]
+        kc.launch(kernels.self_contact_forces, s.rows("touch_vertices"), [s[X], s[V], *mine, *contacts], [s[F]])
+
+    def energy(self, s: Step) -> Any:
+        n, contacts = s.rows("touch_vertices"), [s[CORNERS], *find(s)]
+        e = s.scratch("self_contacts.energy", n)
+        mine = [s[PARTICLE], s[THICKNESS], s[FOUR], s[SMOOTHING]]
+        kc.launch(kernels.self_contact_energies, n, [s[X], *mine, *contacts], [e])
+        return e
+
+    def step_bytes(self, layout: Layout) -> int:
+        return 4 * (SHARE + 1) * layout.rows("touch_vertices")
+
+    def stiffness(self, a: Arrays, bounds: Bounds) -> None:
+        given = [a[PARTICLE], a[AROUND], a[FOUR]]
+        kc.launch(kernels.self_contact_stiffness, a.rows("touch_vertices"), given, [bounds.contact_k, bounds.contact_c])
+
+
+def find(s: Step) -> tuple[Any, Any]:
+    """The triangles that each vertex touches: where its own begin, and all of them, one after the other."""
+    n, m, room = s.rows("touch_vertices"), s.rows("touch_triangles"), ROOM * int(s.numpy(AROUND).max())
+    now, reach = s.kept("touch.now", n, kc.float3), s.kept("touch.reach", n)
+    kc.launch(search.look_around, n, [s[X], s[PARTICLE], s[THICKNESS], s[SMOOTHING]], [now, reach])
+    mask = (1 << max(m - 1, 1).bit_length()) - 1
+    sheet = [s[NEAR_START], s[NEAR_COUNT], s[NEAR], s[CORNERS], s[TRIANGLE_WORLD], n // s.layout.worlds]
+    seen = [s.kept("touch.slack", 1), s.kept("touch.seen", n, kc.float3), s.kept("touch.seen_reach", n)]
+    grid = [s.kept("touch.middle", m, kc.float3), s.kept("touch.key", m, int), s.kept("touch.start", mask + 2, int),
+            s.kept("touch.order", m, int), mask]  # fmt: skip
+    candidates = [s.kept("touch.count", n, int), s.kept("touch.candidates", (n, room), int)]
+    kc.launch(search.find_candidates, 1, [now, reach, s[WORLD], *sheet], [*seen, *grid, *candidates])
+    found = [s.kept("touch.many", n, int), s.kept("touch.found", (n, room), int)]
+    kc.launch(search.find_touching, n, [now, reach, s[CORNERS], *candidates], found)
+    touching = s.scratch("touch.first", n + 1, int), s.scratch("touch.triangle", SHARE * n, int)
+    kc.launch(search.pack_touching, 1, found, touching)
+    return touching
+
+
+def add_self_contact(
+    draft: Draft,
+    name: str,
+    particles: Rows,
+    mesh: TriMesh,
+    *,
+    thickness: float | None,
+    ke: float,
+    kd: float,
+    kf: float,
+    mu: float,
+    damping: str,
+    touch: float | None,
+    smoothing: float,
+) -> None:
+    """Let the vertices and triangles of a cloth touch; `mesh` is its shape at rest."""
+    if damping not in LAWS:
+        raise ValueError(f'{name}: damping is "smooth" or "linear", not {damping!r}')
+    ends = mesh.vertices[mesh.edges]
+    thick = 0.5 * np.linalg.norm(ends[:, 0] - ends[:, 1], axis=1).min() if thickness is None else thickness
+    filled(f"{name}.thickness", thick, (), positive=True)
+    if not draft.count.get("touch_worlds"):
+        draft.rows("touch_worlds", 1)
+    n, m = len(mesh.vertices), len(mesh.faces)
+    near = near_pairs(mesh, float(thick))
+    rows, faces = draft.rows("touch_vertices", n), draft.rows("touch_triangles", m)
+    pairs = draft.rows("touch_near", len(near))
+    draft.thing(name, "cloth", rows, faces, pairs)
+    count = np.bincount(near[:, 0], minlength=n)
+    draft.index(PARTICLE.name, np.arange(n) + particles.start)
+    draft.index(WORLD.name, np.zeros(n))
+    draft.index(NEAR_START.name, pairs.start + np.cumsum(count) - count)
+    draft.index(NEAR_COUNT.name, count)
+    draft.index(NEAR.name, near[:, 1] + faces.start)
+    draft.index(AROUND.name, np.bincount(mesh.faces.ravel(), minlength=n))
+    draft.index(LAW.name, np.full(n, LAWS.index(damping)))
+    draft.index(CORNERS.name, mesh.faces + rows.start)
+    draft.index(TRIANGLE_WORLD.name, np.zeros(m))
+    for quantity, column, value, unit, about in (
+        ("thickness", THICKNESS, thick, "m", "distance at which layers of cloth begin to touch"),
+        ("self_ke", KE, ke, "N/m", ""), ("self_kd", KD, kd, "N s/m", ""), ("self_kf", KF, kf, "N s/m", ""),
+        ("self_mu", MU, mu, "1", ""),
+    ):  # fmt: skip
+        filled(f"{name}.{quantity}", value, (), positive=True, allow_zero=True)
+        draft.parameter(f"{name}.{quantity}", column, rows, value, unit=unit, bounds=(0.0, None), uniform=True,
+                        about=about or "contact with cloth")  # fmt: skip
+    draft.constant(TOUCH, rows, filled(f"{name}: touch", 0.2 * thick if touch is None else touch, (), positive=True))
+    draft.constant(SMOOTHING, rows, filled(f"{name}: smoothing", smoothing, (), positive=True, allow_zero=True))
+
+
+def near_pairs(mesh: TriMesh, distance: float) -> NDArray[np.int32]:
+    """(vertex, triangle) of all that are closer than a distance, those of which the vertex is a corner included."""
+    corners = mesh.vertices[mesh.faces]
+    middle = corners.mean(axis=1)
+    radius = float(np.linalg.norm(corners - middle[:, None], axis=2).max())
+    found = cKDTree(mesh.vertices).query_ball_tree(cKDTree(middle), radius + distance)
+    pairs = np.array([(v, t) for v, around in enumerate(found) for t in sorted(around)], np.int32).reshape(-1, 2)
+    apart = kc.zeros(len(pairs), real=kc.float64)
+    points = kc.array(np.array(mesh.vertices), dtype=kc.float3)
+    kc.launch(search.distances, len(pairs), [points, kc.array(np.array(mesh.faces)), kc.array(pairs)], [apart])
+    return pairs[apart.numpy() < distance]
