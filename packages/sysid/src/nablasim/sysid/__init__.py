@@ -12,6 +12,7 @@ from nablasim.sysid.losses import Blur, Moments, Pixels, Pyramid
 from nablasim.sysid.observations import Pictures, States
 from nablasim.sysid.parameters import Param
 from nablasim.sysid.problem import Problem
+from nablasim.sysid.sweep import SweepFailed, sweep
 from nablasim.sysid.uncertainty import Estimate, Identifiability
 from nablasim.sysid.video import Track, Video
 
@@ -28,6 +29,8 @@ __all__ = [
     "Problem",
     "Pyramid",
     "States",
+    "SweepFailed",
     "Track",
     "Video",
+    "sweep",
 ]
