@@ -154,10 +154,10 @@ def find_candidates(
         slack[0] = far
         radius = 0.0
         for t in range(middle.shape[0]):
-            a, b, c = now[corners[t, 0]], now[corners[t, 1]], now[corners[t, 2]]
-            m = (a + b + c) / 3.0
+            m = (now[corners[t, 0]] + now[corners[t, 1]] + now[corners[t, 2]]) / 3.0
             middle[t] = m
-            radius = max(radius, max(max(kc.length_sq(a - m), kc.length_sq(b - m)), kc.length_sq(c - m)))
+            for k in range(3):
+                radius = max(radius, kc.length_sq(now[corners[t, k]] - m))
         size = kc.sqrt(radius) + longest + far
         sort_triangles(middle, triangle_world, size, mask, key, start, order)
         for v in range(now.shape[0]):
