@@ -152,3 +152,27 @@ def test_what_must_stay_in_thread_order_says_why():
     assert "prints" in lanes_refused(printing.variant(kc.float32).kernel)
     assert "lowest thread" in lanes_refused(winning.variant(kc.float32).kernel)
     assert lanes_refused(grid.variant(kc.float32).kernel) == ""
+
+
+@kc.kernel
+def split_by_literals(a: kc.Array[int], b: kc.Array[kc.int64], c: kc.Array[kc.uint32], out: kc.Array[int, 2]):
+    i = kc.tid()
+    out[i, 0] = a[i] // 4
+    out[i, 1] = a[i] % 4
+    out[i, 2] = a[i] // 1 + a[i] % 1
+    out[i, 3] = kc.int32(b[i] // 1024)
+    out[i, 4] = kc.int32(b[i] % 1024)
+    out[i, 5] = kc.int32(c[i] // 8)
+    out[i, 6] = kc.int32(c[i] % 8)
+    out[i, 7] = a[i] // 6
+    out[i, 8] = a[i] % 6
+
+
+@pytest.mark.parametrize("width", [0, *WIDTHS])
+def test_division_by_literals_rounds_down(width):
+    kc.config.lanes = width
+    a = np.array([0, 1, 3, 4, 5, -1, -3, -4, -5, -8, 2**31 - 1, -(2**31), 1000, -1000, 7, -7, 63, -64], np.int32)
+    b, c, out = a.astype(np.int64) * 100, np.abs(a.astype(np.int64)).astype(np.uint32), np.zeros((len(a), 9), np.int32)
+    kc.launch(split_by_literals, len(a), [a, b, c], [out])
+    want = [a // 4, a % 4, a, b // 1024, b % 1024, c // 8, c % 8, a // 6, a % 6]
+    assert np.array_equal(out, np.stack(want, 1).astype(np.int32))

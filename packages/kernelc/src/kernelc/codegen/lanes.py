@@ -192,6 +192,10 @@ class _LaneEmitter(_Emitter):
             x = self.vector(s.args[0])
             return f"kc_mask({x} != {x})"
         args = [self.vector(a) for a in s.args]
+        if s.op in ("floordiv", "mod") and kind.is_int and _is_power_of_two(s.args[1]):
+            # Rounded down, as in Python: so it is for negative numbers, too.
+            n = int(s.args[1].value)  # type: ignore[attr-defined]
+            return f"({args[0]} >> {n.bit_length() - 1})" if s.op == "floordiv" else f"({args[0]} & {n - 1})"
         if s.op in _INFIX:
             # One side may stay a scalar: the compiler spreads it.
             args = [
@@ -673,6 +677,10 @@ class _LaneEmitter(_Emitter):
             kind = self.memory_kind(v)
             text = f"*(const {kind}*)({frame} + {at})"
             self.define(v, f"({self.kind(v)}){text}" if v in self.varying else text)
+
+
+def _is_power_of_two(value: ir.Value) -> bool:
+    return isinstance(value, ir.Const) and value.value > 0 and int(value.value) & (int(value.value) - 1) == 0
 
 
 def _with_params(shell: ir.Kernel, varying: set[ir.Value]) -> set[ir.Value]:
