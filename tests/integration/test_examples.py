@@ -11,7 +11,10 @@ pytest.importorskip("matplotlib")
 EXAMPLES = Path(__file__).parents[2] / "examples"
 SMALL = {
     "double_pendulum": ["--seconds", "0.2"],
+    "find_pose": ["--rounds", "3"],
+    "silhouettes_meet": ["--rounds", "3"],
     "smoke_pattern": ["--cells", "12", "--rounds", "3"],
+    "sphere_to_shape": ["--rounds", "2", "--views", "2"],
 }
 HELPERS = {"video"}
 
