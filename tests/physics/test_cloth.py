@@ -349,6 +349,15 @@ def test_hinges_air_and_wind_vary_in_time_by_control():
         assert float((value.grad * way).sum()) == pytest.approx(float(two[0] - two[1]) / (2 * h), rel=1e-5), name
 
 
+def test_what_has_no_effect_is_not_offered():
+    bare = scene(bend=0.0).build("float64")
+    assert not {"wind", "flag.actuation", "flag.rest_angle"} & set(bare.names())
+    assert {"flag.bend", "flag.lift", "flag.drag"} <= set(bare.names())
+    # The angles at rest are known all the same.
+    stiff = scene(BALL, bend=0.0).build("float64").replace({"flag.bend": 1.0})
+    np.testing.assert_allclose(force(stiff), 0, atol=1e-12)
+
+
 def test_springs_along_the_edges_hold_a_cloth_together():
     model = scene(FOLD, stretch=0.0, shear=0.0, bend=0.0, damping=0.0, bend_damping=0.0, springs=True,
                   spring_ke=50.0, spring_kd=1.0).build("float64")  # fmt: skip
@@ -384,8 +393,10 @@ def test_wrong_input_is_named_and_leaves_the_scene_as_it_was(changes, message):
 
 
 def test_wind_needs_a_cloth_and_three_numbers():
-    with pytest.raises(ValueError, match="the wind acts on cloth, and the scene has none"):
+    with pytest.raises(ValueError, match="the wind acts on cloth, which is not there"):
         ph.Scene().add_particles("dust", [[0.0, 0, 0]], mass=1.0).add_wind((1, 0, 0)).build()
+    with pytest.raises(ValueError, match="the wind acts on cloth, which has neither lift nor drag"):
+        scene().add_wind((1, 0, 0)).build()
     with pytest.raises(ValueError, match=r"wind has shape \(2,\)"):
         scene().add_wind((1, 0))
     with pytest.raises(ValueError, match='not "gravity" or "wind"'):

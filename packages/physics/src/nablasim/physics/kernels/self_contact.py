@@ -8,15 +8,6 @@ import kernelc as kc
 from nablasim.physics.kernels.contact import contact_force, hinge_integral
 
 
-@kc.kernel
-def join_numbers(
-    ke: kc.Array[float], kd: kc.Array[float], kf: kc.Array[float], mu: kc.Array[float], four: kc.Array[kc.float4]
-):
-    """The numbers of a contact side by side."""
-    i = kc.tid()
-    four[i] = kc.float4(ke[i], kd[i], kf[i], mu[i])
-
-
 @kc.func
 def touch_forces(
     p: kc.float3,

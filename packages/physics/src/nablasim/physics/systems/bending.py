@@ -85,9 +85,14 @@ def add_hinges(
         filled(f"{name}.{quantity}", value, (n,), positive=True, allow_zero=True)
         draft.parameter(f"{name}.{quantity}", column, rows, value, unit=unit, bounds=(0.0, None))
     angle = dihedral_angles(mesh) if rest_angle is None else filled(f"{name}.rest_angle", rest_angle, (n,))
+    start = filled(f"{name}.actuation", actuation, (n,))
+    if not np.any(bend):
+        # Without stiffness they have no effect: they are there for who replaces `bend`, but are not offered.
+        draft.constant(REST_ANGLE, rows, angle)
+        draft.constant(ACTUATION, rows, start)
+        return
     draft.parameter(f"{name}.rest_angle", REST_ANGLE, rows, angle, unit="rad", bounds=(-np.pi, np.pi),
                     about="angle between the normals on both sides of an edge at rest; positive bulges")  # fmt: skip
-    start = filled(f"{name}.actuation", actuation, (n,))
     draft.parameter(f"{name}.actuation", ACTUATION, rows, start, unit="rad", bounds=(-np.pi / 2, np.pi / 2),
                     about="makes an edge rest at rest_angle - 2 actuation")  # fmt: skip
 

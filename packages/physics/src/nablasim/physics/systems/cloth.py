@@ -129,10 +129,13 @@ def add_cloth(
 def add_wind(draft: Draft, *, velocity: ArrayLike, asked: bool) -> None:
     """The velocity of the air around every triangle: called when all cloth is there."""
     value, count = shaped("wind", velocity, (3,)), draft.count.get("triangles", 0)
-    if asked and not count:
-        raise ValueError("the wind acts on cloth, and the scene has none: call scene.add_cloth(...), too")
-    rows = Rows("triangles", 0, count)
-    draft.parameter("wind", WIND, rows, value, unit="m/s", uniform=True, about="velocity of the air")
+    airy = any(p.value.any() for p in draft.parameters.values() if p.places[0].column in (LIFT.name, DRAG.name))
+    if asked and not airy:
+        have = "has neither lift nor drag" if count else "is not there"
+        raise ValueError(f"the wind acts on cloth, which {have}: give scene.add_cloth(...) lift or drag")
+    if airy:
+        rows = Rows("triangles", 0, count)
+        draft.parameter("wind", WIND, rows, value, unit="m/s", uniform=True, about="velocity of the air")
 
 
 def _add_masses(

@@ -17,6 +17,7 @@ import kernelc as kc
 from nablasim.physics.checks import filled
 from nablasim.physics.kernels import self_contact as kernels
 from nablasim.physics.kernels import touching as search
+from nablasim.physics.kernels.pairing import join_four
 from nablasim.physics.layout import Column, Draft, Index, Layout, Rows
 from nablasim.physics.mesh import TriMesh
 from nablasim.physics.systems.particles import F, V, X
@@ -49,7 +50,7 @@ class SelfContact(System):
     indices = (PARTICLE, WORLD, NEAR_START, NEAR_COUNT, AROUND, LAW, CORNERS, TRIANGLE_WORLD, NEAR)
 
     def setup(self, a: Arrays) -> None:
-        kc.launch(kernels.join_numbers, a.rows("touch_vertices"), [a[KE], a[KD], a[KF], a[MU]], [a[FOUR]])
+        kc.launch(join_four, a.rows("touch_vertices"), [a[KE], a[KD], a[KF], a[MU]], [a[FOUR]])
 
     def forces(self, s: Step) -> None:
         mine = [s[PARTICLE], s[THICKNESS], s[FOUR], s[LAW], s[TOUCH], s[SMOOTHING]]
