@@ -2,7 +2,8 @@
 
     python examples/cloth.py [--out out] [--seconds 4]
 
-The wind is a control: its velocity is given for every frame. Writes cloth.mp4 (or .gif) and cloth.png, a sheet of frames.
+The wind is a control: its velocity is given for every frame.
+Writes cloth.mp4 (or .gif) and cloth.png, a sheet of frames.
 """
 
 import argparse

@@ -10,13 +10,17 @@ pytest.importorskip("matplotlib")
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 SMALL = {
+    "cloth": ["--seconds", "0.1"],
+    "crawler": ["--iterations", "1"],
     "double_pendulum": ["--seconds", "0.2"],
     "find_pose": ["--rounds", "3"],
     "silhouettes_meet": ["--rounds", "3"],
+    "slopes": ["--seconds", "0.2"],
     "smoke_pattern": ["--cells", "12", "--rounds", "3"],
+    "soft_gear": ["--seconds", "0.1"],
     "sphere_to_shape": ["--rounds", "2", "--views", "2"],
 }
-HELPERS = {"video"}
+HELPERS = {"scenery", "video"}
 
 
 @pytest.mark.parametrize(
