@@ -23,7 +23,7 @@ from unittest import mock
 import pages
 
 import kernelc as kc
-from kernelc import config, errors, frontend, runtime, types
+from kernelc import config, errors, frontend, runtime, spatial, types
 from kernelc.builtins import TABLE, CompoundRow, Row, ScalarRow
 from kernelc.builtins.algebra import Sym
 from kernelc.builtins.signatures import candidates
@@ -289,7 +289,7 @@ def with_tables(text: str) -> str:
 # --------------------------------------------------------------------------------------------------------- type stub
 _HOMES = {
     ".errors": errors, ".config": sys.modules["kernelc.config"], ".frontend": frontend,
-    ".frontend.intrinsics": intrinsics, ".runtime": runtime, ".types": types,
+    ".frontend.intrinsics": intrinsics, ".runtime": runtime, ".types": types, ".spatial": spatial,
 }  # fmt: skip
 
 

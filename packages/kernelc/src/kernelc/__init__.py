@@ -77,6 +77,9 @@ _BUILTINS = {name: row for name, row in _TABLE.rows.items() if row.public}
 _ERRORS = {n: e for n, e in vars(_errors).items() if isinstance(e, type) and issubclass(e, KernelError)}
 globals().update(_BUILTINS)
 globals().update(_ERRORS)
+# Its kernels use the names above.
+from .spatial import Bvh, HashGrid, bvh_query, bvh_query_ray, hash_grid_query  # noqa: E402
+
 # Type checkers read __init__.pyi, which docs/generate.py writes from this list.
 __all__ = sorted(n for n, v in globals().items() if not n.startswith("_") and not isinstance(v, _ModuleType))
 

@@ -86,6 +86,11 @@ from .runtime import ones as ones
 from .runtime import scalar as scalar
 from .runtime import zeros as zeros
 from .runtime import zeros_like as zeros_like
+from .spatial import Bvh as Bvh
+from .spatial import HashGrid as HashGrid
+from .spatial import bvh_query as bvh_query
+from .spatial import bvh_query_ray as bvh_query_ray
+from .spatial import hash_grid_query as hash_grid_query
 from .types import Array as Array
 from .types import float2 as float2
 from .types import float3 as float3
