@@ -50,6 +50,8 @@ def test_particles(make):
     kc.testing.gradcheck(particles.integrate_particles, N, given, [zeros(), zeros()], wrt=[0, 1, 2, 4])
     moving = kc.array(np.array([1.5, 0.5, 0.7, 2.0, 0.2, 1.0]), requires_grad=True)
     kc.testing.gradcheck(particles.integrate_particles, N, [*given[:3], moving, *given[4:]], [zeros(), zeros()])
+    touching = [*given[:3], make.points(), moving, *given[4:]]
+    kc.testing.gradcheck(particles.integrate_touching_particles, N, touching, [zeros(), zeros()])
     free = kc.array(np.array([1, 0, 1, 1, 0, 1], dtype=np.int32))
     kc.testing.gradcheck(particles.invert_masses, N, [make.positive(N), free], [zeros(N, float)])
     kc.testing.gradcheck(particles.copy_masses, N, [make.positive(N)], [zeros(N, float)])
@@ -124,9 +126,10 @@ def test_planes(make, law, smoothing):
     normal = kc.array(normals.numpy(), dtype=kc.float3, requires_grad=True)
     four = [make.positive(n, 5, 20), make.positive(n, 0.1, 2), make.positive(n, 0.1, 20), make.positive(n, 0.1, 1)]
     fixed = [kc.array(np.full(n, law, np.int32)), kc.array(np.full(n, 0.1)), kc.array(np.full(n, smoothing))]
-    given = [make.points(), make.points(), particle, normal, make.positive(n, -0.5, 0.5), *four, *fixed]
-    kc.testing.gradcheck(planes.plane_forces, n, given, [zeros()], wrt=[0, 1, 3, 4, 5, 6, 7, 8])
-    given = [given[0], particle, normal, given[4], four[0], fixed[2]]
+    offset, pushed = make.positive(n, -0.5, 0.5), [make.points(), make.points(), make.points(), make.positive(N)]
+    given = [*pushed, make.points(), 0.05, particle, normal, offset, *four, *fixed]
+    kc.testing.gradcheck(planes.plane_forces, n, given, [zeros()], wrt=[0, 1, 2, 3, 4, 7, 8, 9, 10, 11, 12])
+    given = [given[0], particle, normal, offset, four[0], fixed[2]]
     kc.testing.gradcheck(planes.plane_energies, n, given, [zeros(n, float)], wrt=[0, 2, 3, 4])
 
 

@@ -32,6 +32,7 @@ class Column:
         "state" (goes from step to step; starts as given), "sum" (zero at the start of each step; systems add to it).
     per_step: a given column that a rollout may vary in time, by `control`.
     optional: where all of it is zero and no gradient is asked for, `has(name)` is false and a system may leave it out.
+    by: tables whose rows a sum comes from; where none of them has any, `has(name)` is false.
     """
 
     name: str
@@ -39,6 +40,7 @@ class Column:
     role: str = "given"
     per_step: bool = False
     optional: bool = False
+    by: tuple[str, ...] = ()
 
     @property
     def table(self) -> str:

@@ -46,7 +46,9 @@ class Arrays:
         return self.layout.rows(table)
 
     def has(self, column: Column) -> bool:
-        """Whether an optional column is in use: not all of it zero, varied in time, or asked for a gradient."""
+        """Whether a column is in use: not all of it zero, varied in time, or asked for a gradient; added to by rows."""
+        if column.by:
+            return any(self.layout.rows(table) for table in column.by)
         return not column.optional or column.name in self._present
 
     def scratch(self, name: str, shape: int | tuple[int, ...], element: Any = float) -> Array:
@@ -120,6 +122,11 @@ class Program:
         return [c for c in self.layout.columns.values() if c.role == role]
 
     @cached_property
+    def sum_columns(self) -> list[Column]:
+        """The sums that anything adds to."""
+        return [c for c in self._columns("sum") if self.layout.rows(c.table) and self.arrays.has(c)]
+
+    @cached_property
     def state_columns(self) -> list[Column]:
         """The state columns that have rows."""
         return [c for c in self._columns("state") if self.layout.rows(c.table)]
@@ -134,7 +141,7 @@ class Program:
         """Memory of a recorded step: states, sums and varied columns of its own, and the adjoint of each."""
         varied = [self.layout.columns[name] for name in self.varied]
         beside = sum(system.step_bytes(self.layout) for system in self.systems)
-        return 2 * self._bytes([*self.state_columns, *self._columns("sum"), *varied]) + beside
+        return 2 * self._bytes([*self.state_columns, *self.sum_columns, *varied]) + beside
 
     def _bytes(self, columns: list[Column]) -> int:
         size = np.dtype(self.real).itemsize
@@ -207,7 +214,7 @@ class Program:
         """Show a state to a function, as the step that would start there, without gradients."""
         before = {c.name: kc.array(state[c.name].astype(self.real).reshape(self.layout.rows(c.table), *c.shape),
                                    dtype=c.element) for c in self.state_columns}  # fmt: skip
-        own = {c.name: self.empty(c) for c in self._columns("sum")}
+        own = {c.name: self.empty(c) for c in self.sum_columns}
         return look(Step(self.arrays, before, None, own, self.dt, self.first, 0, None))
 
 
@@ -237,7 +244,7 @@ class Segment:
 
     def _record(self, k: int) -> None:
         program = self.program
-        sums = {c.name: program.empty(c) for c in program._columns("sum")}
+        sums = {c.name: program.empty(c) for c in program.sum_columns}
         for total in sums.values():
             total.zero_()  # On the tape: a replay has to start from zero again, the launches only add.
         own = {**sums, **self.varied[k]}

@@ -74,12 +74,14 @@ def forces(model: Model, state: State | None = None) -> dict[str, Part]:
     def look(step: Step) -> dict[str, Real]:
         for system in program.systems:
             system.forces(step)
-        sums = [c for c in model.layout.columns.values() if c.role == "sum" and model.layout.rows(c.table)]
-        return {c.name: program.worlds(c.name, step.numpy(c)).copy() for c in sums}
+        found = {c.name: program.worlds(c.name, step.numpy(c)).copy() for c in program.sum_columns}
+        for name in [n for n in found if n.endswith(".contact_f")]:
+            found[name.replace(".contact_f", ".f")] += found.pop(name)
+        return found
 
     program, state = _look(model), state or model.state0
     with program.lock:
-        program.load(None, model.columns, 1.0)
+        program.load(None, model.columns, 0.0)
         found = program.look(state.columns, look)
     single = model.batch is None
     return {name: part(model.layout, name, found, lambda values, rows: values[:, rows], single) for name in state}
@@ -101,7 +103,7 @@ def energy(model: Model, state: State | None = None) -> dict[str, Any]:
 
     program, state = _look(model), state or model.state0
     with program.lock:
-        program.load(None, model.columns, 1.0)
+        program.load(None, model.columns, 0.0)
         found = program.look(state.columns, look)
     found["total"] = sum(found.values())
     return {name: float(values[0]) if model.batch is None else values for name, values in found.items()}
@@ -114,7 +116,7 @@ def stable_dt(model: Model) -> float:
     """
     program = _look(model)
     with program.lock:
-        program.load(None, model.columns, 1.0)
+        program.load(None, model.columns, 0.0)
         return float(min(limit.safety * limit.dt.min(initial=np.inf) for limit in program.limits()))
 
 

@@ -52,7 +52,7 @@ def body_plane_forces(
     if gap < smoothing[r]:
         k = four[r]
         velocity = v[b] + kc.cross(omega[b], arm)
-        force = contact_force(gap, velocity, n, k.x, k.y, k.z, k.w, law[r], touch[r], smoothing[r])
+        force = contact_force(gap, velocity, n, k.x, k.y, k.z, k.w, law[r], touch[r], smoothing[r], 0.0)
         kc.atomic_add(f, b, force)
         kc.atomic_add(torque, b, kc.cross(arm - kc.quat_rotate(q, com[b]), force))
 

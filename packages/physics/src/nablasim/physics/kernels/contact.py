@@ -8,6 +8,10 @@ Normal force, gap C and penetration p = max(-C, 0), rate dC/dt:
 
 Friction |f_t| = min(mu f_n, kf |u|), opposite to the slip velocity u, in any direction alike. A `smoothing` length
 above zero rounds the kinks of p, of f_n and of min: the force is then C1 in positions and velocities ("smooth").
+
+Dampers and friction may be taken at the end of a step: `pace` is then dt / mass, and the velocity is the one that the
+step would end with without this contact. They are solved for in closed form, never take more than the momentum that is
+there, and so limit no step, however light the particle. With pace = 0 it is the law itself.
 """
 
 import kernelc as kc
@@ -36,15 +40,20 @@ def hinge_integral(s: float, width: float) -> float:
 
 
 @kc.func
-def normal_force(gap: float, rate: float, ke: float, kd: float, law: int, touch: float, smoothing: float) -> float:
+def normal_force(
+    gap: float, rate: float, ke: float, kd: float, law: int, touch: float, smoothing: float, pace: float
+) -> float:
     """How hard the surfaces push each other apart; `law` is 0 for "linear", 1 for "smooth"."""
     p = hinge(-gap, smoothing)
     fn = 0.0
     if p > 0.0:
         if law == 0:
-            fn = ke * p + kd * max(-rate, 0.0)
+            fn = ke * p
+            if rate + pace * fn < 0.0:  # Still approaching at the end of the step.
+                fn = (fn - kd * rate) / (1.0 + pace * kd)
         else:
-            fn = p * hinge(ke - kd * rate / (p + touch), ke * smoothing / (smoothing + p))
+            push = hinge(ke - kd * rate / (p + touch), ke * smoothing / (smoothing + p))
+            fn = p * push / (1.0 + pace * kd * p / (p + touch))
     return fn
 
 
@@ -78,12 +87,14 @@ def contact_force(
     law: int,
     touch: float,
     smoothing: float,
+    pace: float,
 ) -> kc.float3:
     """The force on the first of two bodies: `normal` points to it, `velocity` is its velocity against the other."""
     rate = kc.dot(velocity, normal)
-    fn = normal_force(gap, rate, ke, kd, law, touch, smoothing)
+    fn = normal_force(gap, rate, ke, kd, law, touch, smoothing, pace)
     force = kc.float3()
     if fn > 0.0:
         u = velocity - normal * rate
-        force = normal * fn - u * friction_factor(kc.length(u), fn, kf, mu, gap, smoothing)
+        rub = kf / (1.0 + pace * kf)
+        force = normal * fn - u * friction_factor(kc.length(u), fn, rub, mu, gap, smoothing)
     return force

@@ -20,6 +20,18 @@ def invert_masses(mass: kc.Array[float], free: kc.Array[int], weight: kc.Array[f
     weight[i] = w
 
 
+@kc.func
+def moved(x: kc.float3, v: kc.float3, f: kc.float3, weight: float, gravity: kc.float3, dt: float):
+    """v' = v + dt (g + f / m), x' = x + dt v'. A particle without weight stays where it is.
+
+    Gravity is an acceleration, not a force per particle: what falls does not depend on its mass.
+    """
+    v_new = kc.float3()
+    if weight > 0.0:
+        v_new = v + (gravity + f * weight) * dt
+    return x + v_new * dt, v_new
+
+
 @kc.kernel
 def integrate_particles(
     x: kc.Array[kc.float3],
@@ -31,16 +43,30 @@ def integrate_particles(
     x_next: kc.Array[kc.float3],
     v_next: kc.Array[kc.float3],
 ):
-    """v' = v + dt (g + f / m), x' = x + dt v'. A particle without weight stays where it is.
-
-    Gravity is an acceleration, not a force per particle: what falls does not depend on its mass.
-    """
+    """One step of semi-implicit Euler."""
     i = kc.tid()
-    v_new = kc.float3()
-    if weight[i] > 0.0:
-        v_new = v[i] + (gravity[i] + f[i] * weight[i]) * dt
+    x_new, v_new = moved(x[i], v[i], f[i], weight[i], gravity[i], dt)
     v_next[i] = v_new
-    x_next[i] = x[i] + v_new * dt
+    x_next[i] = x_new
+
+
+@kc.kernel
+def integrate_touching_particles(
+    x: kc.Array[kc.float3],
+    v: kc.Array[kc.float3],
+    f: kc.Array[kc.float3],
+    f_contact: kc.Array[kc.float3],
+    weight: kc.Array[float],
+    gravity: kc.Array[kc.float3],
+    dt: float,
+    x_next: kc.Array[kc.float3],
+    v_next: kc.Array[kc.float3],
+):
+    """The same where contact adds its forces after all others."""
+    i = kc.tid()
+    x_new, v_new = moved(x[i], v[i], f[i] + f_contact[i], weight[i], gravity[i], dt)
+    v_next[i] = v_new
+    x_next[i] = x_new
 
 
 @kc.kernel

@@ -42,7 +42,7 @@ def touch_forces(
     spin = curl - N * (0.5 * kc.dot(N, curl))
     u = vp - (va * w.x + vb * w.y + vc * w.z) - kc.cross(spin, r)
     gap, normal = kc.length(r) - thickness, kc.normalize(r)
-    force = contact_force(gap, u, normal, four.x, four.y, four.z, four.w, law, touch, smoothing)
+    force = contact_force(gap, u, normal, four.x, four.y, four.z, four.w, law, touch, smoothing, 0.0)
     torque = kc.cross(force, r)
     couple = torque - N * (0.5 * kc.dot(N, torque))
     return (

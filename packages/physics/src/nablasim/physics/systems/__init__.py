@@ -24,14 +24,14 @@ SYSTEMS: list[System] = [
     Cloth(),
     Bending(),
     SelfContact(),
-    Planes(),
     Loads(),
+    Planes(),
     Bodies(),
     BodyPlanes(),
     BodyLoads(),
     Smoke(),
 ]
-"""In the order in which they are set up and add their forces."""
+"""In the order in which they are set up and add their forces. Contact looks at what the others added."""
 
 COLUMNS: dict[str, Column] = {c.name: c for system in SYSTEMS for c in system.columns}
 INDICES: dict[str, Index] = {i.name: i for system in SYSTEMS for i in system.indices}

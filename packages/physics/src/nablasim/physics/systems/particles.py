@@ -9,7 +9,13 @@ from numpy.typing import ArrayLike
 
 import kernelc as kc
 from nablasim.physics.checks import filled, shaped
-from nablasim.physics.kernels.particles import copy_masses, integrate_particles, invert_masses, kinetic_energies
+from nablasim.physics.kernels.particles import (
+    copy_masses,
+    integrate_particles,
+    integrate_touching_particles,
+    invert_masses,
+    kinetic_energies,
+)
 from nablasim.physics.layout import Column, Draft, Index, Rows
 from nablasim.physics.systems.system import System
 
@@ -20,6 +26,8 @@ if TYPE_CHECKING:
 X = Column("particles.x", kc.float3, role="state")
 V = Column("particles.v", kc.float3, role="state")
 F = Column("particles.f", kc.float3, role="sum")
+CONTACT_F = Column("particles.contact_f", kc.float3, role="sum", by=("plane_contacts",))
+"""Forces of contacts that look at all the others first: they take dampers and friction at the end of the step."""
 GIVEN_MASS = Column("particles.given_mass")
 MASS = Column("particles.mass", role="derived")
 WEIGHT = Column("particles.weight", role="derived")
@@ -32,7 +40,7 @@ class Particles(System):
     """Newton's law for point masses; gravity is an acceleration."""
 
     name = "particles"
-    columns = (X, V, F, GIVEN_MASS, MASS, WEIGHT, GRAVITY)
+    columns = (X, V, F, CONTACT_F, GIVEN_MASS, MASS, WEIGHT, GRAVITY)
     indices = (FREE,)
 
     def setup(self, a: Arrays) -> None:
@@ -42,12 +50,12 @@ class Particles(System):
         kc.launch(invert_masses, a.rows("particles"), [a[MASS], a[FREE]], [a[WEIGHT]])
 
     def advance(self, s: Step) -> None:
-        kc.launch(
-            integrate_particles,
-            s.rows("particles"),
-            [s[X], s[V], s[F], s[WEIGHT], s[GRAVITY], s.dt],
-            [s.next(X), s.next(V)],
-        )
+        after, n = [s.next(X), s.next(V)], s.rows("particles")
+        if s.has(CONTACT_F):
+            pushed = [s[X], s[V], s[F], s[CONTACT_F], s[WEIGHT], s[GRAVITY], s.dt]
+            kc.launch(integrate_touching_particles, n, pushed, after)
+        else:
+            kc.launch(integrate_particles, n, [s[X], s[V], s[F], s[WEIGHT], s[GRAVITY], s.dt], after)
 
     def stiffness(self, a: Arrays, bounds: Bounds) -> None:
         bounds.masses(a.numpy(MASS), a.numpy(WEIGHT) == 0)

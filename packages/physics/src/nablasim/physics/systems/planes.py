@@ -16,7 +16,7 @@ from nablasim.physics.checks import filled
 from nablasim.physics.kernels.planes import plane_energies, plane_forces, plane_stiffness, unit_normals
 from nablasim.physics.layout import Column, Draft, Index
 from nablasim.physics.systems import body_planes
-from nablasim.physics.systems.particles import F, V, X
+from nablasim.physics.systems.particles import CONTACT_F, GRAVITY, WEIGHT, F, V, X
 from nablasim.physics.systems.system import System
 
 if TYPE_CHECKING:
@@ -45,8 +45,9 @@ class Planes(System):
         kc.launch(unit_normals, a.rows("plane_contacts"), [a[GIVEN_NORMAL]], [a[NORMAL]])
 
     def forces(self, s: Step) -> None:
-        plane = [s[PARTICLE], s[NORMAL], s[OFFSET], s[KE], s[KD], s[KF], s[MU], s[LAW], s[TOUCH], s[SMOOTHING]]
-        kc.launch(plane_forces, s.rows("plane_contacts"), [s[X], s[V], *plane], [s[F]])
+        particles = [s[X], s[V], s[F], s[WEIGHT], s[GRAVITY], s.dt, s[PARTICLE]]
+        plane = [s[NORMAL], s[OFFSET], s[KE], s[KD], s[KF], s[MU], s[LAW], s[TOUCH], s[SMOOTHING]]
+        kc.launch(plane_forces, s.rows("plane_contacts"), [*particles, *plane], [s[CONTACT_F]])
 
     def energy(self, s: Step) -> Any:
         n = s.rows("plane_contacts")
@@ -55,8 +56,7 @@ class Planes(System):
         return e
 
     def stiffness(self, a: Arrays, bounds: Bounds) -> None:
-        given = [a[PARTICLE], a[KE], a[KD], a[KF]]
-        kc.launch(plane_stiffness, a.rows("plane_contacts"), given, [bounds.contact_k, bounds.contact_c])
+        kc.launch(plane_stiffness, a.rows("plane_contacts"), [a[PARTICLE], a[KE]], [bounds.contact_k])
 
 
 def add_plane(
