@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from nablasim.sysid.misfit import examine
 from nablasim.sysid.names import nearest
 from nablasim.sysid.parameters import Vector
 from nablasim.sysid.problem import Problem
@@ -123,7 +124,8 @@ def fit(
 
     method: "lm" (Levenberg and Marquardt, for up to about 20 numbers), "lbfgs" or "adam" (for many)
     horizon: "grow" fits the first frames first and goes on as far as they predict; "full" all frames at once
-    starts: how many blind starts there may be at most; `agree` of them that end at the same best point are enough
+    starts: how many blind starts there may be at most; `agree` of them that end at the same best point are enough, or
+        one whose residuals are noise if `agree` is 1. Intervals need two.
     start: values to begin with, instead of the first blind ones
     steps: of the last fit, of all frames; tolerance: how near the minimum it goes, in standard deviations
     save: a file; what has been done is kept there, and a later call goes on from it
@@ -142,7 +144,7 @@ def fit(
             if k < len(done) and done[k].done:
                 continue
             if k >= len(done):
-                if len(_agreeing(problem, done)) >= agree:
+                if len(_agreeing(problem, done)) >= agree and (agree > 1 or _is_noise(problem, done)):
                     break
                 done.append(Start(point, point.copy()))
             _run(problem, done, k, method, horizon, steps, tolerance, kept, bar, on_window, options)
@@ -199,6 +201,12 @@ def _agreeing(problem: Problem, done: list[Start]) -> list[int]:
     numbers = problem.frames * problem.bound.target.shape[1]
     room = max(lowest / numbers, problem.bound.floor**2)
     return [k for k in ended if done[k].loss <= lowest + room]
+
+
+def _is_noise(problem: Problem, done: list[Start]) -> bool:
+    """Whether the residuals of the best start look like noise. Then it is not worth to look for a better one."""
+    best = min(done, key=lambda s: s.loss)
+    return best.slopes is not None and not examine(problem, best.slopes).reasons
 
 
 def _points(problem: Problem, starts: int, seed: int, start: Mapping[str, ArrayLike] | None) -> list[Vector]:

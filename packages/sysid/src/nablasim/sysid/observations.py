@@ -90,9 +90,9 @@ class States:
                 raise KeyError(f"the target has no {name!r}; it has {', '.join(map(repr, values))}")
         parts = [np.asarray(values[n], np.float64).reshape(len(target), -1) for n in names]
         rows = np.concatenate(parts, axis=1)
-        # A twentieth of the way that each quantity goes is taken for a pixel.
+        # A hundredth of the way that each quantity goes is taken for a pixel.
         spread = np.concatenate([np.full(p.shape[1], max(float((p - p[0]).std()), 1e-9)) for p in parts], axis=0)
-        pace = np.full(len(rows), float(((0.05 * spread) ** 2).sum()))
+        pace = np.full(len(rows), float(((0.01 * spread) ** 2).sum()))
         step, digits, slack = (1e-6, 1e-10, 1e-13) if model.real == "float64" else (3e-3, 1e-5, 1e-5)
         floor = digits * float(np.sqrt((spread**2).mean()))
         return _BoundStates(

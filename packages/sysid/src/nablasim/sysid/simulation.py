@@ -24,13 +24,18 @@ class Seen:
 
     def __init__(self, trajectory: Any, frames: NDArray[np.int64], single: bool):
         self._trajectory, self._frames, self._single = trajectory, frames, single
+        self._known: dict[str, Any] = {}
 
     def __getitem__(self, name: str) -> Any:
-        return self._cut(quantity(self._trajectory, name))
+        if name not in self._known:
+            self._known[name] = self._cut(quantity(self._trajectory, name))
+        return self._known[name]
 
     def vertices(self, name: str) -> Any:
         """The corners of an object's triangles, (copies, frames, n, 3)."""
-        return self._cut(self._trajectory.vertices(name))
+        if name not in self._known:
+            self._known[name] = self._cut(self._trajectory.vertices(name))
+        return self._known[name]
 
     def _cut(self, values: Any) -> Any:
         return (values[None] if self._single else values)[:, self._frames]
