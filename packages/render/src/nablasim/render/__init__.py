@@ -3,12 +3,16 @@
 `Renderer(camera, lights)(mesh)` draws a mesh; every number that went into the picture can have a gradient.
 """
 
+from typing import TYPE_CHECKING, Any
+
 from nablasim.render.anneal import anneal
 from nablasim.render.camera import Camera, ndc_to_pixels, pixels_to_ndc
 from nablasim.render.lights import Ambient, Directional, Material, Point, SphericalHarmonics
 from nablasim.render.mesh import Mesh
-from nablasim.render.renderer import Renderer, Silhouette
 from nablasim.render.video import Video, contact_sheet, overlay, read_video, write_image, write_video
+
+if TYPE_CHECKING:
+    from nablasim.render.renderer import Renderer, Silhouette
 
 __all__ = [
     "Ambient",
@@ -30,3 +34,12 @@ __all__ = [
     "write_image",
     "write_video",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    # Both are modules of torch, which takes a second to import: cameras, meshes and videos do without.
+    if name in ("Renderer", "Silhouette"):
+        from nablasim.render import renderer
+
+        return getattr(renderer, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
