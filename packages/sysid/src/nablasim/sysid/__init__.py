@@ -14,7 +14,7 @@ from nablasim.sysid.parameters import Param
 from nablasim.sysid.problem import Problem
 from nablasim.sysid.sweep import SweepFailed, sweep
 from nablasim.sysid.uncertainty import Estimate, Identifiability
-from nablasim.sysid.video import Track, Video
+from nablasim.sysid.video import Track, Video, load_video, masks
 
 __all__ = [
     "Blur",
@@ -32,5 +32,7 @@ __all__ = [
     "SweepFailed",
     "Track",
     "Video",
+    "load_video",
+    "masks",
     "sweep",
 ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -92,3 +93,53 @@ class Track:
 
     def __len__(self) -> int:
         return len(self.times)
+
+
+def load_video(
+    path: str | Path, *, size: tuple[int, int] | None = None, fps: float | None = None, mask: bool = False
+) -> Video:
+    """Read a video file (mp4, gif) or a folder of pictures.
+
+    size: (height, width) to which frames are scaled, by averaging
+    fps: frames per second, of a folder (30 if it is not given), or instead of what the file says
+    mask: see only what moves, as `masks` does, before the frames are scaled: its edges are then finer than pixels
+    """
+    from nablasim import render
+
+    read = render.read_video(path, size=None if mask else size, fps=fps)
+    video = Video(read.frames, read.times, noise=ROUNDING if Path(path).is_dir() else None)
+    if not mask:
+        return video
+    seen = masks(video)
+    if size is None or size == seen.size:
+        return seen
+    return Video(np.stack([_scaled(frame, size) for frame in seen.frames]), seen.times)
+
+
+def masks(video: Video, background: ArrayLike | None = None) -> Video:
+    """Silhouettes of what is in front of a still background, by default the median of all frames.
+
+    The threshold is Otsu's: it parts the differences from the background into two groups that are most alike inside.
+    """
+    frames = video.frames[..., None] if video.frames.ndim == 3 else video.frames[..., :3]
+    still = np.median(frames, axis=0) if background is None else np.asarray(background, np.float64)
+    apart = np.abs(frames - still).max(axis=-1)
+    if apart.max() < 0.02:
+        raise ValueError("nothing moves in this video: give the background, or the masks themselves")
+    return Video((apart > _otsu(apart)).astype(np.float32), video.times)
+
+
+def _otsu(values: NDArray[np.floating[Any]]) -> float:
+    counts, edges = np.histogram(values, bins=256)
+    middle, below = (edges[1:] + edges[:-1]) / 2, np.cumsum(counts)
+    above, sums = below[-1] - below, np.cumsum(counts * middle)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        between = below * above * (sums / below - (sums[-1] - sums) / above) ** 2
+    return float(middle[int(np.nanargmax(between[:-1]))])
+
+
+def _scaled(frame: NDArray[np.floating[Any]], size: tuple[int, int]) -> NDArray[np.float32]:
+    from PIL import Image
+
+    grey = Image.fromarray(np.asarray(frame, np.float32), mode="F")
+    return np.asarray(grey.resize((size[1], size[0]), Image.Resampling.BOX), np.float32)
