@@ -74,13 +74,9 @@ class Scene:
         actuation: True makes "name.actuation" a parameter: the part by which a spring is shortened.
         """
         x, v = self._placed(name, points, vel)
-        before = _copy(self._draft)
-        try:
+        with self._whole():
             rows = add_particles(self._draft, name, "springs", x, v, mass, self._gravity)
             add_springs(self._draft, name, rows, x, pairs, ke=ke, kd=kd, rest=rest, actuation=actuation)
-        except Exception:
-            self._draft = before
-            raise
         return self
 
     def add_soft(
@@ -110,14 +106,10 @@ class Scene:
         if not isinstance(material, NeoHookean):
             raise TypeError(f"{name}: material is ph.NeoHookean(E=, nu=) or .paper(mu=, lam=), not {material!r}")
         x, v = self._placed(name, _moved(mesh.vertices, pos, rot), vel)
-        before = _copy(self._draft)
-        try:
+        with self._whole():
             rows = add_particles(self._draft, name, "soft", x, v, mass, self._gravity)
             add_tets(self._draft, name, rows, mesh, material=material, density=density, damping=damping,
                      activation=activation)  # fmt: skip
-        except Exception:
-            self._draft = before
-            raise
         return self
 
     def add_cloth(
@@ -209,12 +201,8 @@ class Scene:
 
     def _transaction(self, add: Callable[..., None], *given: Any, **settings: Any) -> None:
         """Add to the draft all of an object, or nothing."""
-        before = _copy(self._draft)
-        try:
+        with self._whole():
             add(self._draft, *given, **settings)
-        except Exception:
-            self._draft = before
-            raise
 
     # -- what they meet
     def add_ground(
