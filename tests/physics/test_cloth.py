@@ -225,6 +225,14 @@ def test_bending_is_smooth_when_flat_and_when_folded(angle):
     assert z.grad[2, 2].item() == pytest.approx(h / weight * -0.35 * np.cos(angle / 2), rel=1e-9, abs=1e-9)
 
 
+@pytest.mark.parametrize("size", [(0, 0, 0), (1, 0, 0), (0, 1, 0)])
+def test_a_cloth_that_has_collapsed_to_a_line_or_a_point_has_finite_forces_and_gradients(size):
+    x = torch.tensor(IRREGULAR.vertices * size, requires_grad=True)
+    end = ph.rollout(AIRY.replace({"flag.x": x}), dt=1e-6, steps=2, check=False)["flag"].x[-1]
+    end.sum().backward()
+    assert torch.isfinite(end).all() and torch.isfinite(x.grad).all()
+
+
 def test_actuation_moves_the_balance():
     model = HINGE.replace({"flag.bend": 0.5, "flag.bend_damping": 0.05, "flag.actuation": -0.4, "flag.shear": 200.0,
                            "flag.stretch": 200.0, "flag.damping": 2.0})  # fmt: skip

@@ -31,12 +31,14 @@ def hinge(xa: kc.float3, xb: kc.float3, xi: kc.float3, xj: kc.float3):
     e = xj - xi
     n1, n2 = kc.cross(e, xa - xi), kc.cross(xb - xi, e)
     along, twice1, twice2 = kc.length(e), kc.length(n1), kc.length(n2)
-    u1, u2 = n1 / twice1, n2 / twice2
-    sh, ch = half_angle(kc.dot(kc.cross(u1, u2), e) / along, kc.dot(u1, u2))
-    # Raising a point by one height turns its triangle by one radian.
-    da, db = u1 * (-along / twice1), u2 * (-along / twice2)
+    u1, u2, way = kc.normalize(n1), kc.normalize(n2), kc.normalize(e)
+    sh, ch = half_angle(kc.dot(kc.cross(u1, u2), way), kc.dot(u1, u2))
+    # Raising a point by one height turns its triangle by one radian. One without area has no height, and no moment.
+    da = u1 * (-along / twice1 if twice1 > 0.0 else 0.0)
+    db = u2 * (-along / twice2 if twice2 > 0.0 else 0.0)
     # The feet of the heights on the edge share the reaction between its ends.
-    foot1, foot2 = kc.dot(xa - xi, e) / (along * along), kc.dot(xb - xi, e) / (along * along)
+    foot1 = kc.dot(xa - xi, way) / along if along > 0.0 else 0.0
+    foot2 = kc.dot(xb - xi, way) / along if along > 0.0 else 0.0
     dj = -(da * foot1 + db * foot2)
     return sh, ch, da, db, -(da + db + dj), dj
 
