@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 from scenes import camera_of, scene
 
@@ -200,6 +200,7 @@ def test_supersampled_pictures():
 
 @settings(max_examples=20, deadline=None)
 @given(st.integers(0, 10**6), st.sampled_from([1e-3, 1e-2]), st.sampled_from([1e-3, 1e-1]), st.booleans())
+@example(41083, 1e-3, 1e-3, False)  # meets a jump within 1e-6
 def test_softras_of_random_scenes_in_a_random_direction(seed, sigma, gamma, composite):
     """⟨gradient, direction⟩ is the slope along the direction."""
     vertices, faces = tensors("soup", seed)
@@ -208,12 +209,20 @@ def test_softras_of_random_scenes_in_a_random_direction(seed, sigma, gamma, comp
     x, c = vertices.clone().requires_grad_(), paint.clone().requires_grad_()
     (renderer(x, faces, colors=c) * w).sum().backward()
     dx, dc = weights(*vertices.shape, seed=seed + 1), weights(*paint.shape, seed=seed + 2)
-    h = 1e-6
-    with torch.no_grad():
-        sides = [(renderer(vertices + s * h * dx, faces, colors=paint + s * h * dc) * w).sum() for s in (1, -1)]
-    expected = float(sides[0] - sides[1]) / (2 * h)
+    scale = float(x.grad.abs().max())
+
+    def difference(h):
+        with torch.no_grad():
+            sides = [(renderer(vertices + s * h * dx, faces, colors=paint + s * h * dc) * w).sum() for s in (1, -1)]
+        return float(sides[0] - sides[1]) / (2 * h)
+
+    # A picture jumps a little where a face comes within the cutoff: take a step that is too small to meet a jump.
+    steps = [difference(h) for h in (1e-6, 4e-7, 1.5e-7, 6e-8)]
+    calm = [b for a, b in zip(steps, steps[1:]) if abs(a - b) < 2e-5 * (abs(b) + scale)]
+    assume(calm)
+    expected = calm[-1]
     found = float((x.grad * dx).sum() + (c.grad * dc).sum())
-    assert found == pytest.approx(expected, rel=1e-4, abs=1e-4 * float(x.grad.abs().max()))
+    assert found == pytest.approx(expected, rel=1e-4, abs=1e-4 * scale)
 
 
 @pytest.mark.parametrize("real", [torch.float32, torch.float64])
