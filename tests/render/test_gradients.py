@@ -1,5 +1,7 @@
 """Gradients of every input of every kind of picture against central differences, in double precision."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 import torch
@@ -218,7 +220,7 @@ def test_softras_of_random_scenes_in_a_random_direction(seed, sigma, gamma, comp
 
     # A picture jumps a little where a face comes within the cutoff: take a step that is too small to meet a jump.
     steps = [difference(h) for h in (1e-6, 4e-7, 1.5e-7, 6e-8)]
-    calm = [b for a, b in zip(steps, steps[1:]) if abs(a - b) < 2e-5 * (abs(b) + scale)]
+    calm = [b for a, b in pairwise(steps) if abs(a - b) < 2e-5 * (abs(b) + scale)]
     assume(calm)
     expected = calm[-1]
     found = float((x.grad * dx).sum() + (c.grad * dc).sum())
