@@ -21,7 +21,7 @@ export PIP_BUILD_CONSTRAINT := $(CURDIR)/constraints.txt
 .NOTPARALLEL:
 
 help:
-	@echo "make demo      recover how a cloth was thrown; writes $(OUT)/report.html"
+	@echo "make demo      find a bouncing cube's mass, elasticity and friction from its video; writes $(OUT)/report.html"
 	@echo "make test      the whole suite (ARGS='-k springs' to select; WORKERS=2 processes)"
 	@echo "make nightly   the suite with the long tests and many more random programs"
 	@echo "make lint      ruff        make types   mypy        make contract   who may import whom"

@@ -1,182 +1,97 @@
-"""`nablasim demo`: how was this cloth thrown? Its velocity and spin are found again from a few tracked points.
+"""`nablasim demo`: a cube is thrown and bounces; its density, the ground's elasticity and friction are found again.
 
-One rollout is recorded on a tape. Every step of the descent then assigns the parameters, replays the tape and sweeps
-it backward.
+What the search gets is the video, 8-bit silhouettes, and how the cube was thrown; guesses are drawn blind.
 """
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-import kernelc as kc
 from nablasim import physics as ph
-from nablasim.sysid.descent import Fit, descend
-from nablasim.sysid.kernels import squared_distance, thrown
+from nablasim import render
+from nablasim.sysid.fit import Fit
+from nablasim.sysid.parameters import Param
+from nablasim.sysid.problem import Problem
+from nablasim.sysid.video import Video
+from nablasim.sysid.windows import Start
 
-TRUTH = np.array([3.0, 4.0, -1.0, 0.8, -0.6, 3.0])
-"""How the cloth is thrown: velocity (m/s), then spin (rad/s). What the descent has to find, starting from zero."""
+TRUTH = {"cube.density": 8.0, "floor.ke": 1500.0, "floor.kd": 12.0, "floor.mu": 0.35}
+"""What the search has to find: density (mass), stiffness and damping of the bounce (elasticity), friction."""
 
-NAMES = ("velocity x", "velocity y", "velocity z", "spin x", "spin y", "spin z")
-UNITS = ("m/s",) * 3 + ("rad/s",) * 3
+BOUNDS = {"cube.density": (1.0, 50.0), "floor.ke": (200.0, 2e4), "floor.kd": (0.5, 200.0), "floor.mu": (0.05, 1.5)}
 
 
 @dataclass(frozen=True)
-class Cloth:
-    """A square metre of mass-spring cloth in the air, and when and where it is looked at."""
+class Bounce:
+    """A cube of one metre that is pushed, flies and bounces, and how it is filmed."""
 
-    cells: int = 12
-    mass: float = 0.2
-    ke: float = 20.0
-    kd: float = 0.01
-    dt: float = 1 / 500
-    steps: int = 400
-    every: int = 40
-    mark_every: int = 4
-    model: ph.Model = field(init=False)
-    points: NDArray[np.float64] = field(init=False)
-    pairs: NDArray[np.int32] = field(init=False)
+    frames: int = 60
+    every: int = 32
+    dt: float = 1 / 960
+    size: int = 64
+    truth: dict[str, float] = field(default_factory=lambda: dict(TRUTH))
 
-    def __post_init__(self) -> None:
-        points, pairs = ph.spring_grid((1.0, 1.0), (self.cells, self.cells))
-        scene = ph.Scene().add_springs("cloth", points, pairs, mass=self.mass / len(points), ke=self.ke, kd=self.kd)
-        for name, value in (("model", scene.build(real="float64")), ("points", points), ("pairs", pairs)):
-            object.__setattr__(self, name, value)
+    def model(self) -> ph.Model:
+        """The scene. The values of what is searched for are placeholders."""
+        scene = ph.Scene()
+        scene.add_rigid("cube", ph.Box(1, 1, 1), density=5.0, pos=(-1.6, 1.9, 0), rot=ph.quat((1, 2, 3), 0.7),
+                        vel=(1.2, 0.5, -0.3), omega=(0.5, -1.0, 0.8))  # fmt: skip
+        scene.add_ground("floor", kf=200.0)
+        scene.add_impulse("cube", (6.0, 4.0, 2.0), at=(0.2, 0.3, 0.1))
+        return scene.build(real="float64")
 
-    @property
-    def frames(self) -> range:
-        """The steps that are looked at."""
-        return range(self.every, self.steps + 1, self.every)
+    def silhouette(self) -> render.Silhouette:
+        camera = render.Camera.look_at(eye=(0, 3, 8), target=(0, 1, 0), fov=45)
+        return render.Silhouette(camera, size=(self.size, self.size), sigma_pixels=0.5)
 
-    @property
-    def marks(self) -> NDArray[np.int32]:
-        """The tracked particles: a coarse grid of them."""
-        n = self.cells + 1
-        return np.arange(n * n, dtype=np.int32).reshape(n, n)[:: self.mark_every, :: self.mark_every].ravel()
+    def film(self) -> Video:
+        """The video, rounded to 8 bits."""
+        model = self.model().replace(self.truth)
+        motion = ph.rollout(model, dt=self.dt, steps=(self.frames - 1) * self.every, every=self.every)
+        drawn = self.silhouette()(motion.vertices("cube").float(), model.surfaces["cube"].faces)
+        return Video(drawn.numpy(), motion.times).rounded()
 
-
-class Throw:
-    """A rollout as a function of how the cloth is thrown, recorded once."""
-
-    def __init__(self, cloth: Cloth):
-        self.cloth = cloth
-        x = kc.array(cloth.points, dtype=kc.float3)
-        centre = kc.array(cloth.points.mean(axis=0, keepdims=True), dtype=kc.float3)
-        self._vel = kc.array(np.zeros((1, 3)), dtype=kc.float3, requires_grad=True)
-        self._spin = kc.array(np.zeros((1, 3)), dtype=kc.float3, requires_grad=True)
-        self._loss = kc.zeros(1, dtype=float, real=kc.float64)
-        self._seen = [kc.zeros(len(cloth.marks), dtype=kc.float3, real=kc.float64) for _ in cloth.frames]
-        marks, weight = kc.array(cloth.marks), 1 / (len(cloth.frames) * len(cloth.marks))
-        v = kc.zeros_like(x)
-        with kc.Tape() as self.tape:
-            kc.launch(thrown, len(x), [x, centre, self._vel, self._spin], [v])
-            model = cloth.model.replace({"cloth.v": v})
-            rollout = ph.rollout(model, dt=cloth.dt, steps=cloth.steps, every=cloth.every)
-            self.frames = rollout["cloth"].x
-            self._loss.zero_()
-            for frame, seen in enumerate(self._seen, start=1):
-                inputs = [self.frames[frame], marks, seen, weight]
-                kc.launch(squared_distance, dim=len(cloth.marks), inputs=inputs, outputs=[self._loss])
-
-    def watch(self, positions: NDArray[np.float64]) -> None:
-        """From now on the loss compares with these positions of the marks: (frames, marks, 3)."""
-        for seen, now in zip(self._seen, positions):
-            seen.assign(now)
-
-    def run(self, values: NDArray[np.float64]) -> float:
-        """The loss of a throw: the mean squared distance of the marks, in m²."""
-        self._vel.assign(np.array(values[:3]).reshape(1, 3))
-        self._spin.assign(np.array(values[3:]).reshape(1, 3))
-        self.tape.replay()
-        return float(self._loss.numpy()[0])
-
-    def evaluate(self, values: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
-        """The loss and its gradient with respect to velocity and spin."""
-        loss = self.run(values)
-        self.tape.zero()
-        self.tape.backward(self._loss)
-        return loss, np.concatenate([_gradient(self._vel), _gradient(self._spin)])
-
-    def positions(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Every particle at time zero and at the frames: (1 + frames, particles, 3)."""
-        self.run(values)
-        return self.frames.numpy().copy()
+    def problem(self, video: Video) -> Problem:
+        params = [Param(name, bounds) for name, bounds in BOUNDS.items()]
+        return Problem(self.model(), target=video, observe=self.silhouette(), dt=self.dt, params=params)
 
 
 @dataclass(frozen=True, eq=False)
-class DemoResult:
-    """Everything that the report shows."""
+class Demo:
+    """The video and what was found in it."""
 
-    cloth: Cloth
+    video: Video
     fit: Fit
-    truth: NDArray[np.float64]
-    seen: NDArray[np.float64]
-    before: NDArray[np.float64]
-    after: NDArray[np.float64]
-    gradient: NDArray[np.float64]
-    differences: NDArray[np.float64]
-    seconds: dict[str, float]
+    truth: dict[str, float]
 
     @property
-    def error(self) -> float:
-        """The largest error of a recovered parameter."""
-        return float(np.abs(self.fit.value - self.truth).max())
+    def errors(self) -> dict[str, float]:
+        """Relative, by name."""
+        return {name: abs(self.fit[name].value / value - 1) for name, value in self.truth.items()}
 
     @property
-    def gradient_error(self) -> float:
-        """How far the tape's gradient at the start is from central differences, relative to its length."""
-        return float(np.linalg.norm(self.gradient - self.differences) / np.linalg.norm(self.differences))
+    def found(self) -> bool:
+        """Whether everything was found, to a hundredth."""
+        return self.fit.converged and max(self.errors.values()) < 0.01
+
+    def write(self, out: Path) -> Path:
+        """The video and the report; gives the page."""
+        out.mkdir(parents=True, exist_ok=True)
+        larger = np.repeat(np.repeat(self.video.frames, 4, axis=1), 4, axis=2)
+        render.write_video(out / "bounce.mp4", larger, fps=30)
+        return self.fit.report(out, title="A bouncing cube: its mass, elasticity and friction from its video")
 
 
 def run_demo(
-    *, cloth: Cloth | None = None, iterations: int = 60, on_iteration: Callable[[int, float], None] | None = None
-) -> DemoResult:
-    """Throw the cloth, watch it, and find out how it was thrown."""
-    cloth = cloth or Cloth()
-    seconds = {}
-    started = time.perf_counter()
-    throw = Throw(cloth)
-    truth = throw.positions(TRUTH)
-    throw.watch(truth[1:, cloth.marks])
-    seconds["record"] = time.perf_counter() - started
-
-    start = np.zeros(len(TRUTH))
-    started = time.perf_counter()
-    fit = descend(throw.evaluate, start, iterations=iterations, on_iteration=on_iteration)
-    seconds["descend"] = time.perf_counter() - started
-    seconds["replay"] = _seconds(throw.tape.replay)
-    gradient = throw.evaluate(start)[1]
-    return DemoResult(
-        cloth=cloth,
-        fit=fit,
-        truth=TRUTH,
-        seen=truth,
-        before=throw.positions(start),
-        after=throw.positions(fit.value),
-        gradient=gradient,
-        differences=_differences(throw.run, start),
-        seconds=seconds,
-    )
-
-
-def _gradient(array: Any) -> NDArray[np.float64]:
-    return np.ravel(array.grad.numpy())
-
-
-def _differences(run: Callable[[NDArray[np.float64]], float], at: NDArray[np.float64]) -> NDArray[np.float64]:
-    h = 1e-5
-    return np.array([(run(at + h * e) - run(at - h * e)) / (2 * h) for e in np.eye(len(at))])
-
-
-def _seconds(action: Callable[[], object], repeat: int = 5) -> float:
-    times = []
-    for _ in range(repeat):
-        started = time.perf_counter()
-        action()
-        times.append(time.perf_counter() - started)
-    return min(times)
+    *, bounce: Bounce | None = None, on_window: Callable[[int, Start], None] | None = None, **options: Any
+) -> Demo:
+    """Film the cube, and find out what it and the ground are made of."""
+    bounce = bounce or Bounce()
+    video = bounce.film()
+    fit = bounce.problem(video).fit(on_window=on_window, **{"starts": 4, **options})
+    return Demo(video, fit, bounce.truth)

@@ -95,7 +95,7 @@ class Fit:
 
     def report(self, folder: str | Path = "out", **options: Any) -> Path:
         """Write `report.html` in a folder: one page that needs nothing else."""
-        from nablasim.sysid.fit_report import write_report
+        from nablasim.sysid.report import write_report
 
         return write_report(self, folder, **options)
 

@@ -1,4 +1,4 @@
-"""Writes what a run found: two pictures and one HTML page that needs no other file and no JavaScript."""
+"""The report of a fit: one HTML page that needs no other file and no JavaScript."""
 
 from __future__ import annotations
 
@@ -7,95 +7,157 @@ import io
 import platform
 import sys
 from datetime import datetime, timezone
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import jinja2
 import numpy as np
-from matplotlib.axes import Axes
-from matplotlib.collections import LineCollection
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
-from nablasim.render import Camera
-from nablasim.sysid.demo import NAMES, UNITS, DemoResult
+if TYPE_CHECKING:
+    from nablasim.sysid.fit import Fit
 
-DISTRIBUTIONS = ("kernelc", "nablasim-physics", "nablasim-render", "nablasim-sysid", "numpy")
-
-SIZE = (480, 720)
-"""Height and width, in pixels, of the picture that the camera takes."""
-
-
-def write_demo_report(result: DemoResult, out: Path) -> Path:
-    """Write trajectory.png, loss.png and report.html into the folder `out`; returns the page."""
-    out.mkdir(parents=True, exist_ok=True)
-    trajectory, loss = _png(draw_trajectory(result)), _png(draw_loss(result))
-    (out / "trajectory.png").write_bytes(trajectory)
-    (out / "loss.png").write_bytes(loss)
-    page = out / "report.html"
-    page.write_text(_render(result, trajectory, loss), encoding="utf-8")
-    return page
+DISTRIBUTIONS = ("kernelc", "nablasim-physics", "nablasim-render", "nablasim-sysid", "numpy", "torch")
+FRAMES = 6
+"""Pictures in a strip."""
+LARGER = 3
+"""Pixels of the report for each of the video: small videos are looked at."""
 
 
-def draw_trajectory(result: DemoResult) -> Figure:
-    """The cloth over time through one camera: where it was seen, and where the simulation has it, before and after."""
-    figure = Figure(figsize=(12, 4.2), layout="constrained")
-    camera = Camera.look_at(eye=(1.6, 0.4, 6.0), target=(1.6, 0.4, 0.0), fov=40)
-    for axes, positions, title in zip(
-        figure.subplots(1, 2), (result.before, result.after), ("before: at rest", "after the descent")
-    ):
-        _draw_cloth(axes, result, camera, result.seen, color="tab:orange", width=1.6, label="seen")
-        _draw_cloth(axes, result, camera, positions, color="tab:blue", width=0.5, label="simulated")
-        axes.set(title=title, xlim=(0, SIZE[1]), ylim=(SIZE[0], 0), aspect="equal", xticks=[], yticks=[])
-        axes.legend(loc="lower right")
-    return figure
+def write_report(fit: Fit, folder: str | Path = "out", *, title: str = "What was found") -> Path:
+    """Write report.html into a folder, and give its path. It is renamed into place: a failure leaves the old one."""
+    page = _page(fit, title)
+    folder = Path(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    file = folder / "report.html"
+    aside = file.with_suffix(".part")
+    aside.write_text(page, encoding="utf-8")
+    aside.replace(file)
+    return file
 
 
-def draw_loss(result: DemoResult) -> Figure:
-    """The loss against the iterations, on a logarithmic axis."""
-    figure = Figure(figsize=(6, 3.6), layout="constrained")
-    axes = figure.subplots()
-    axes.semilogy(result.fit.losses, marker=".")
-    axes.set(xlabel="iteration", ylabel="mean squared distance [m²]", title="loss")
-    axes.grid(True, alpha=0.3)
-    return figure
-
-
-def _draw_cloth(
-    axes: Axes,
-    result: DemoResult,
-    camera: Camera,
-    positions: NDArray[np.float64],
-    *,
-    color: str,
-    width: float,
-    label: str,
-) -> None:
-    for k in range(0, len(positions), 3):
-        pixels, _ = camera.to_pixels(positions[k], SIZE)
-        lines = list(pixels[:, ::-1][result.cloth.pairs])
-        axes.add_collection(
-            LineCollection(lines, colors=color, linewidths=width, alpha=0.6, label=label if k == 0 else None)
-        )
-
-
-def _png(figure: Figure) -> bytes:
-    buffer = io.BytesIO()
-    figure.savefig(buffer, format="png", dpi=110, bbox_inches="tight")
-    return buffer.getvalue()
-
-
-def _render(result: DemoResult, trajectory: bytes, loss: bytes) -> str:
+def _page(fit: Fit, title: str) -> str:
     environment = jinja2.Environment(
         loader=jinja2.PackageLoader("nablasim.sysid"), autoescape=True, undefined=jinja2.StrictUndefined
     )
-    rows = zip(NAMES, UNITS, result.truth, result.fit.values[0], result.fit.value)
-    return environment.get_template("demo.html.j2").render(
-        result=result,
-        rows=[(*row, abs(row[4] - row[2])) for row in rows],
-        pictures={name: base64.b64encode(data).decode() for name, data in (("trajectory", trajectory), ("loss", loss))},
-        versions={name: version(name) for name in DISTRIBUTIONS},
+    rows = [
+        (e.name, "" if e.unit == "1" else e.unit, f"{first:.4g}", f"{e.value:.6g}",
+         f"{e.low:.6g} … {e.high:.6g}" if e.certified else "not certified", "; ".join(e.why))
+        for e, first in zip(fit.estimates, fit.problem.space.numbers(fit.starts[fit.best].first))
+    ]  # fmt: skip
+    return environment.get_template("report.html.j2").render(
+        title=title,
+        fit=fit,
+        rows=rows,
+        level=f"{fit.estimates[0].level:.0%}",
+        films=_films(fit),
+        loss=_svg(_draw_losses(fit)),
+        landscape=_svg(_draw_landscape(fit)),
+        misfit=fit.certificate.misfit,
+        versions=_versions(),
         python=f"{platform.python_implementation()} {platform.python_version()} on {platform.platform()}",
         command=" ".join([Path(sys.argv[0]).name, *sys.argv[1:]]),
         written=datetime.now(timezone.utc).strftime("%Y-%m-%d %H:%M UTC"),
     )
+
+
+# -- pictures
+def _films(fit: Fit) -> list[dict[str, str]]:
+    """Target, first guess and what was found: a strip of frames, and all of them over each other."""
+    problem = fit.problem
+    found = problem.residuals(fit.u)[1]
+    if found is None:
+        return []
+    target = np.asarray(problem.target.frames, np.float64)
+    if target.ndim == 4 and found.ndim == 3:
+        target = target[..., :3].mean(axis=-1)
+    first = problem.residuals(fit.starts[fit.best].first)[1]
+    films = [("target", target), ("first guess", first), ("found", found)]
+    return [
+        {"name": name, "strip": _png(_strip(film)), "overlay": _png(_overlay(film))}
+        for name, film in films
+        if film is not None
+    ]
+
+
+def _strip(film: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Some frames side by side."""
+    chosen = np.unique(np.linspace(0, len(film) - 1, FRAMES).round().astype(int))
+    gap = np.ones_like(film[0][:, :1])
+    parts = [part for k in chosen for part in (film[k], gap)]
+    return np.concatenate(parts[:-1], axis=1)
+
+
+def _overlay(film: NDArray[np.float64]) -> NDArray[np.float64]:
+    """A motion in one picture, early frames faint."""
+    chosen = np.unique(np.linspace(0, len(film) - 1, 8).round().astype(int))
+    if film.ndim == 4:
+        from nablasim.render import overlay
+
+        return np.asarray(overlay(film[..., :3]), np.float64) / 255
+    shade = np.linspace(0.25, 1.0, len(chosen)).reshape(-1, 1, 1)
+    return (film[chosen] * shade).max(axis=0)
+
+
+def _png(picture: NDArray[np.float64]) -> str:
+    from PIL import Image
+
+    pixels = np.rint(np.clip(picture[..., :3] if picture.ndim == 3 else picture, 0, 1) * 255).astype(np.uint8)
+    image = Image.fromarray(pixels)
+    larger = image.resize((LARGER * image.width, LARGER * image.height), Image.Resampling.NEAREST)
+    buffer = io.BytesIO()
+    larger.save(buffer, format="png", optimize=True)
+    return base64.b64encode(buffer.getvalue()).decode()
+
+
+# -- curves
+def _draw_losses(fit: Fit) -> Figure:
+    """The loss of each window against its number of frames, for every start."""
+    figure = Figure(figsize=(6, 3.2), layout="constrained")
+    axes = figure.subplots()
+    for k, start in enumerate(fit.starts):
+        frames = [p["frames"] for p in start.path]
+        axes.semilogy(frames, [max(p["loss"], 1e-32) for p in start.path], marker="o", label=f"start {k + 1}")
+    axes.set(xlabel="frames in the window", ylabel="mean of squares", title="growing window")
+    axes.grid(True, alpha=0.3)
+    axes.legend()
+    return figure
+
+
+def _draw_landscape(fit: Fit, points: int = 31) -> Figure:
+    """The loss along each number through what was found, over its bounds."""
+    space, n = fit.problem.space, min(fit.problem.space.size, 6)
+    figure = Figure(figsize=(2.6 * min(n, 3), 2.2 * -(-n // 3)), layout="constrained")
+    grid: Any = np.atleast_1d(figure.subplots(-(-n // 3), min(n, 3), squeeze=False)).ravel()
+    for j, axes in enumerate(grid):
+        if j >= n:
+            axes.axis("off")
+            continue
+        line = np.tile(fit.u, (points, 1))
+        line[:, j] = np.linspace(space.low[j], space.high[j], points)
+        squares = fit.problem.misfits(line).sum(axis=1) / fit.problem.bound.target.size
+        values = [space.numbers(u)[j] if len(space.names) == space.size else u[j] for u in line]
+        axes.semilogy(values, np.where(np.isfinite(squares), squares, np.nan), color="tab:blue")
+        axes.axvline(values[int(np.argmin(np.abs(line[:, j] - fit.u[j])))], color="tab:orange", linewidth=1)
+        axes.set(title=space.names[j] if len(space.names) == space.size else f"coordinate {j}")
+        axes.set_xscale("log" if space.low[j] < 0 < min(values) or min(values) > 0 else "linear")
+        axes.grid(True, alpha=0.3)
+    return figure
+
+
+def _svg(figure: Figure) -> str:
+    buffer = io.BytesIO()
+    figure.savefig(buffer, format="svg", metadata={"Date": None})
+    return base64.b64encode(buffer.getvalue()).decode()
+
+
+def _versions() -> dict[str, str]:
+    found = {}
+    for name in DISTRIBUTIONS:
+        try:
+            found[name] = version(name)
+        except PackageNotFoundError:
+            found[name] = "from source"
+    return found
