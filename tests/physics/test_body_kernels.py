@@ -111,13 +111,20 @@ def test_loads_on_bodies(make):
     kc.testing.gradcheck(body_loads.body_load_forces, n, given, [zeros(B), zeros(B)], wrt=[0, 1, 3, 4])
 
 
-def test_pairing(make):
-    given = [make.positive(M) for _ in range(4)]
-    kc.testing.gradcheck(pairing.join_four, M, given, [zeros(M, kc.float4)])
+@pytest.mark.parametrize("given", [False, True])
+def test_pairing(make, given):
+    numbers = [make.positive(M) for _ in range(4)]
+    kc.testing.gradcheck(pairing.join_four, M, numbers, [zeros(M, kc.float4)])
     own = make.rng.uniform(0.5, 2, (B, 4))
-    own[0], own[1, 2:] = bodies.NONE, bodies.NONE
-    rows = kc.array(np.arange(M, dtype=np.int32) % B)
-    of_body = kc.array(own, dtype=kc.float4)
-    kc.testing.gradcheck(pairing.pair_with_body, M, [*given, rows, of_body], [zeros(M, kc.float4)])
-    of_body = kc.array(make.rng.uniform(0.5, 2, (B, 4)), dtype=kc.float4, requires_grad=True)
-    kc.testing.gradcheck(pairing.pair_with_body, M, [*given, rows, of_body], [zeros(M, kc.float4)])
+    if not given:
+        own[0], own[1, 2:] = bodies.NONE, bodies.NONE
+    of_body = kc.array(own, dtype=kc.float4, requires_grad=given)
+    one, other = (kc.array((np.arange(M, dtype=np.int32) + k) % B) for k in (0, 1))
+    four = [zeros(M, kc.float4)]
+    kc.testing.gradcheck(pairing.pair_with_plane, M, [*numbers, one, of_body], four)
+    none, moves = kc.array(np.full(M, bodies.NONE)), kc.array(np.arange(B, dtype=np.int32) % 2)
+    scene = [*(numbers if given else [none] * 3 + numbers[3:]), make.positive(M), make.positive(M)]
+    mass, tiny = make.positive(B), make.positive(M)
+    kc.testing.gradcheck(pairing.pair_of_bodies, M, [*scene, one, other, of_body, mass, moves], four)
+    particle = kc.array(np.arange(M, dtype=np.int32))
+    kc.testing.gradcheck(pairing.pair_with_particle, M, [*scene, particle, one, of_body, tiny, mass, moves], four)

@@ -1,6 +1,6 @@
 """kernelc: Python functions become kernels; gradients are right, or there is an error that names the line.
 
-    import kernelc as kc
+import kernelc as kc
 """
 
 # ruff: noqa: F401  (names for users; __all__ below is computed)

@@ -1,8 +1,8 @@
 """Tests for kernels of your own: gradients against differences, Jacobians, and inputs of every type from Hypothesis.
 
-    @given(x=kc.testing.arrays(kc.float3, 5), q=kc.testing.arrays(kc.quat, 5))
-    def test_turn(x, q):
-        kc.testing.gradcheck(turn, dim=5, inputs=[x, q], outputs=[kc.zeros_like(x)])
+@given(x=kc.testing.arrays(kc.float3, 5), q=kc.testing.arrays(kc.quat, 5))
+def test_turn(x, q):
+    kc.testing.gradcheck(turn, dim=5, inputs=[x, q], outputs=[kc.zeros_like(x)])
 """
 
 from __future__ import annotations

@@ -325,5 +325,3 @@ def _mismatch(trial: _Trial, wrong: list[_Wrong]) -> GradientMismatch:
     text = f"{_name(trial.kernel)}: {where} is {adjoint:.9g} by the adjoint, {differences:.9g} by central differences"
     more = f" ({len(wrong)} entries are wrong, this is the worst)" if len(wrong) > 1 else ""
     return GradientMismatch(text + more, labels[row], worst.label, adjoint, differences)
-
-

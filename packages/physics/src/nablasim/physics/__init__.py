@@ -8,6 +8,7 @@ trajectory = ph.rollout(scene.build(), dt=1e-3, steps=1000, every=10)
 
 from nablasim.physics import io
 from nablasim.physics.builder import Scene, spring_grid
+from nablasim.physics.distance import SignedDistance
 from nablasim.physics.errors import InputError, MeshError, MissingPackage, RobotError
 from nablasim.physics.layout import Parameter
 from nablasim.physics.mass import MassProperties, solid_mass_properties, vertex_masses
@@ -42,6 +43,7 @@ __all__ = [
     "RobotError",
     "Scene",
     "Shape",
+    "SignedDistance",
     "Smoke",
     "Sphere",
     "State",

@@ -17,10 +17,10 @@ from nablasim.physics.materials import NeoHookean
 from nablasim.physics.mesh import TetMesh, TriMesh
 from nablasim.physics.model import Model
 from nablasim.physics.rotation import rotation_matrix
-from nablasim.physics.shapes import Shape
-from nablasim.physics.solids import solid
+from nablasim.physics.solids import Geometry, solid
 from nablasim.physics.systems import COLUMNS, INDICES
-from nablasim.physics.systems.bodies import MOTION, Four, add_body
+from nablasim.physics.systems.adding_bodies import Four, add_body, add_obstacle
+from nablasim.physics.systems.bodies import MOTION
 from nablasim.physics.systems.body_loads import add_body_load
 from nablasim.physics.systems.cloth import add_cloth, add_wind
 from nablasim.physics.systems.loads import add_load
@@ -29,6 +29,7 @@ from nablasim.physics.systems.planes import add_plane
 from nablasim.physics.systems.self_contact import add_self_contact
 from nablasim.physics.systems.springs import add_springs
 from nablasim.physics.systems.tets import add_tets
+from nablasim.physics.systems.body_contacts import Law, add_contacts
 
 Where = Callable[[NDArray[np.float64]], ArrayLike] | ArrayLike
 
@@ -44,6 +45,8 @@ class Scene:
         }
         self._fixed: list[NDArray[np.int64]] = []
         self._held: list[int] = []
+        self._laws: dict[str, Law] = {}
+        self.set_contact()
 
     # -- objects of particles
     def add_particles(
@@ -169,7 +172,7 @@ class Scene:
     def add_rigid(
         self,
         name: str,
-        shape: Shape | TriMesh | tuple[ArrayLike, ArrayLike],
+        shape: Geometry,
         *,
         density: float | None = None,
         mass: float | None = None,
@@ -204,7 +207,63 @@ class Scene:
         with self._whole():
             add(self._draft, *given, **settings)
 
+    def add_obstacle(
+        self,
+        name: str,
+        shape: Geometry,
+        *,
+        pos: ArrayLike = (0.0, 0.0, 0.0),
+        rot: ArrayLike = (0.0, 0.0, 0.0, 1.0),
+        vel: ArrayLike = (0.0, 0.0, 0.0),
+        omega: ArrayLike = (0.0, 0.0, 0.0),
+        scale: ArrayLike = 1.0,
+        ke: float = 1e4,
+        kd: float = 1e2,
+        kf: float = 1e2,
+        mu: float = 0.5,
+        damping: str = "smooth",
+        touch: float = 5e-3,
+        smoothing: float = 0.0,
+    ) -> Scene:
+        """Something that things bump into, and that nothing moves: a shape, a closed mesh, a `ph.SignedDistance`.
+
+        vel, omega: it moves with these velocities all the time, as a conveyor or a turning drum does.
+        The rest is as of `add_rigid` and `add_plane`.
+        """
+        self._new(name)
+        law = Law(damping, touch, smoothing).check(name)
+        self._transaction(add_obstacle, name, solid(name, shape, scale), pos=pos, rot=rot, vel=vel, omega=omega,
+                          contact=Four(ke, kd, kf, mu))  # fmt: skip
+        self._laws[name] = law
+        return self
+
     # -- what they meet
+    def set_contact(
+        self,
+        *,
+        ke: float | None = None,
+        kd: float | None = None,
+        kf: float | None = None,
+        mu: float = 0.5,
+        rate: float = 300.0,
+        ratio: float = 0.1,
+        damping: str = "smooth",
+        touch: float = 5e-3,
+        smoothing: float = 0.0,
+    ) -> Scene:
+        """Contact between bodies, and between bodies and particles, where they have no numbers of their own.
+
+        ke, kd, kf, mu, damping, touch, smoothing: as of `add_plane`.
+        rate, ratio: where ke, kd or kf is not given, it is chosen by the reduced mass m of the two that touch, so that
+        they swing with this rate (1/s) and part of the critical damping: m rate², 2 ratio m rate, m rate.
+        The parameters are "contact.ke", "contact.rate" and so on: those that something depends on.
+        """
+        numbers = {"ke": ke, "kd": kd, "kf": kf, "mu": mu, "rate": rate, "ratio": ratio}
+        add = partial(add_contacts, numbers=numbers, law=Law(damping, touch, smoothing), laws=self._laws)
+        add(Draft())  # Wrong values are refused here, not when it is built.
+        self._late["contact"] = add
+        return self
+
     def add_ground(
         self,
         name: str = "ground",
@@ -388,16 +447,16 @@ class Scene:
         if batch is not None and (not isinstance(batch, int) or batch < 1):
             raise ValueError(f"batch is how many copies there are, from 1 on, not {batch!r}")
         draft = _copy(self._draft)
+        if self._held:
+            motion = np.concatenate(draft.indices[MOTION.name])
+            motion[self._held] = HELD
+            draft.indices[MOTION.name] = [motion]
         for add in self._late.values():
             add(draft)
         if self._fixed:
             free = np.concatenate(draft.indices[FREE.name])
             free[np.concatenate(self._fixed)] = 0
             draft.indices[FREE.name] = [free]
-        if self._held:
-            motion = np.concatenate(draft.indices[MOTION.name])
-            motion[self._held] = HELD
-            draft.indices[MOTION.name] = [motion]
         layout = finish(draft, COLUMNS, INDICES)
         if batch is not None:
             layout = layout.batched(batch)

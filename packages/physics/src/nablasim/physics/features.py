@@ -24,42 +24,70 @@ RING = 8
 """Points on the flat end of a cylinder or cone: they hold it up, and brake it when it spins on that end."""
 INSET = 0.9
 """How far out they are: within the edge, so that a rolling cylinder touches with its true round only."""
+WITHIN = 0.4
+"""How far out the points on the sides of a box are, of its size. Half would be the edge, where no side is the nearest;
+what is pressed in deeper than the rest, a tenth of the size, may be pushed out of another side."""
 TOGETHER, ALONE = 6, 2
 """How many sets of points that can touch together, and how many single points, are looked at for the stable step."""
 
 
 class Features(NamedTuple):
-    """Points of a shape: `spread` (n, 3, 3) and `round` (n, 2)."""
+    """Points of a shape: `spread` (n, 3, 3) and `round` (n, 2).
+
+    The first `planes` of them are what can touch a plane: enough to hold a convex shape up, and no more. Those from
+    `others` on meet the surfaces of other bodies: each with the part `share` of stiffness, damping and friction, such
+    that a shape lies as firmly on a large box as on a plane.
+    """
 
     spread: Floats
     round: Floats
+    share: Floats
+    planes: int
+    others: int = 0
 
-    def at(self, size: Floats) -> Floats:
-        """Where they are, of a shape of this size."""
-        return self.spread @ size
 
-
-def corners(shape: Shape) -> Features:
-    """What of a convex shape can touch a plane: enough to hold it up, and no more."""
+def features(shape: Shape) -> Features:
+    """The points of a shape."""
     if isinstance(shape, Box):
-        return _points(*(np.diag(0.5 * np.array(s)) for s in product((-1, 1), repeat=3)))
+        corners = [np.diag(0.5 * np.array(s)) for s in product((-1, 1), repeat=3)]
+        return _features(_points(corners, 0.5), after=_points(_faces(), 2 / 9))
     if isinstance(shape, Sphere):
-        return Features(np.zeros((1, 3, 3)), np.array([[1.0, 0.0]]))
+        return _features(_balls([0.0], 1.0))
     if isinstance(shape, Capsule):
-        return Features(np.stack([_height(-0.5), _height(0.5)]), np.array([[1.0, 0.0]] * 2))
+        return _features(_balls([-0.5, 0.5], 0.5), after=_balls([-0.25, 0.0, 0.25], 1 / 3))
     if isinstance(shape, Cylinder):
-        return _joined(_end(-0.5), _end(0.5))
+        within, edge = ([*_ring(-0.5, n, out), *_ring(0.5, n, out)] for n, out in ((RING, INSET), (2 * RING, 1.0)))
+        return _features(_points(within, 0.5), before=_rims([-0.5, 0.5]), after=_points(edge, 5 / (2 * RING)))
     if isinstance(shape, Cone):
-        return _joined(_end(-0.5), _points(_height(0.5)))
+        within, edge = [*_ring(-0.5, RING, INSET), _height(0.5)], _ring(-0.5, 2 * RING, 1.0)
+        return _features(_points(within, 0.5), before=_rims([-0.5]), after=_points(edge, 5 / (2 * RING)))
     raise TypeError(f"a shape is a Box, Sphere, Capsule, Cylinder or Cone, not {type(shape).__name__}")
 
 
-def _points(*spread: Floats) -> Features:
-    return Features(np.stack(spread), np.zeros((len(spread), 2)))
+Part = tuple[Floats, Floats, Floats]
+"""Spread, round and share of some points."""
 
 
-def _joined(*parts: Features) -> Features:
-    return Features(np.concatenate([p.spread for p in parts]), np.concatenate([p.round for p in parts]))
+def _features(both: Part, *, before: Part | None = None, after: Part | None = None) -> Features:
+    """`before` only planes are touched by, `after` only other bodies."""
+    parts = [part for part in (before, both, after) if part is not None]
+    first = 0 if before is None else len(before[0])
+    spread, round, share = (np.concatenate(kind) for kind in zip(*parts))
+    return Features(spread, round, share, first + len(both[0]), first)
+
+
+def _points(spread: list[Floats], share: float) -> Part:
+    return np.stack(spread), np.zeros((len(spread), 2)), np.full(len(spread), share)
+
+
+def _balls(heights: list[float], share: float) -> Part:
+    n = len(heights)
+    return np.stack([_height(h) for h in heights]), np.array([[1.0, 0.0]] * n), np.full(n, share)
+
+
+def _rims(heights: list[float]) -> Part:
+    n = len(heights)
+    return np.stack([_height(h) for h in heights]), np.array([[0.0, 1.0]] * n), np.ones(n)
 
 
 def _height(part: float) -> Floats:
@@ -69,14 +97,24 @@ def _height(part: float) -> Floats:
     return made
 
 
-def _end(part: float) -> Features:
-    """The flat end of a round shape: its edge, and points within it."""
+def _ring(height: float, count: int, out: float) -> list[Floats]:
+    """Points around the axis, at this part of the radius."""
     ring = []
-    for angle in 2 * np.pi * np.arange(RING) / RING:
-        place = _height(part)
-        place[0, 0], place[2, 0] = INSET * np.cos(angle), INSET * np.sin(angle)
+    for angle in 2 * np.pi * np.arange(count) / count:
+        place = _height(height)
+        place[0, 0], place[2, 0] = out * np.cos(angle), out * np.sin(angle)
         ring.append(place)
-    return _joined(Features(_height(part)[None], np.array([[0.0, 1.0]])), _points(*ring))
+    return ring
+
+
+def _faces() -> list[Floats]:
+    """Nine points on each side of a box."""
+    at = []
+    for axis, side, u, v in product(range(3), (-0.5, 0.5), (-1, 0, 1), (-1, 0, 1)):
+        place = np.zeros(3)
+        place[axis], place[axis - 2], place[axis - 1] = side, WITHIN * u, WITHIN * v
+        at.append(np.diag(place))
+    return at
 
 
 # -------------------------------------------------------------------------------------------- what touches together
@@ -92,7 +130,7 @@ class Supports(NamedTuple):
         return np.searchsorted(self.members[:, 0], np.arange(len(self.normals)))
 
 
-def supports(points: Floats, mass: float, com: Floats, inertia: Floats) -> Supports:
+def supports(points: Floats, share: Floats, mass: float, com: Floats, inertia: Floats) -> Supports:
     """The stiffest sets of points of a body that can touch together, and the stiffest single points."""
     arms = points - com
     level = 0.01 * float(np.ptp(points, axis=0).max())
@@ -101,19 +139,19 @@ def supports(points: Floats, mass: float, com: Floats, inertia: Floats) -> Suppo
     best: Sets = []
     for found, count in ((faces, TOGETHER), (alone, ALONE)):
         sets = _joined_sets(found)
-        stiff = rates(sets, arms, np.full(len(found), mass), np.broadcast_to(inertia, (len(found), 3, 3)))
+        stiff = rates(sets, arms, share, np.full(len(found), mass), np.broadcast_to(inertia, (len(found), 3, 3)))
         best += [found[i] for i in np.argsort(-stiff, kind="stable")[:count]]
     return _joined_sets(best)
 
 
-def rates(sets: Supports, arms: Floats, mass: Floats, inertia: Floats) -> Floats:
+def rates(sets: Supports, arms: Floats, share: Floats, mass: Floats, inertia: Floats) -> Floats:
     """Of each set, the largest eigenvalue of M⁻¹ K for contacts of unit stiffness along the normal.
 
     It is 1 / m for a push through the centre of mass, and more where points turn the body, or are several. `arms` are
     from the centre of mass to the points; mass and inertia are those of each set's body.
     """
     of, point = sets.members.T
-    n = sets.normals[of]
+    n = sets.normals[of] * np.sqrt(share[point])[:, None]
     # Rate of the gap: n·v + (arm × n)·omega, with both velocities in units in which M is the identity.
     turn = np.einsum("ni,nij->nj", np.cross(arms[point], n), np.linalg.cholesky(np.linalg.inv(inertia))[of])
     push = np.concatenate([n / np.sqrt(mass[of])[:, None], turn], axis=1)

@@ -181,6 +181,11 @@ class Draft:
         """The whole numbers of the rows that were added last: rows of the table they refer to, in the whole draft."""
         self.indices.setdefault(name, []).append(np.array(values, np.int32))
 
+    def whole(self, index: Index) -> NDArray[np.int32]:
+        """An index as it is so far."""
+        empty = np.zeros((0,) if index.width == 1 else (0, index.width), np.int32)
+        return np.concatenate([empty, *self.indices.get(index.name, [])]).astype(np.int32)
+
     def constant(self, column: Column, rows: Rows, value: ArrayLike) -> None:
         """Content of a column that nobody optimises."""
         self.constants.append((Place(column.name, rows), np.array(value, np.float64)))
@@ -329,10 +334,7 @@ class Layout:
 
 def finish(draft: Draft, columns: Mapping[str, Column], kinds: Mapping[str, Index]) -> Layout:
     """Freeze a draft."""
-    indices = {}
-    for name, kind in kinds.items():
-        empty = np.zeros((0,) if kind.width == 1 else (0, kind.width), np.int32)
-        indices[name] = np.concatenate([empty, *draft.indices.get(name, [])]).astype(np.int32)
+    indices = {name: draft.whole(kind) for name, kind in kinds.items()}
     # What goes nowhere has no effect: it is not offered.
     parameters = {n: p for n, p in draft.parameters.items() if any(place.rows.count for place in p.places)}
     return Layout(columns, kinds, dict(draft.count), indices, tuple(draft.constants), parameters, dict(draft.things),

@@ -1,4 +1,4 @@
-"""What a body is made of: a shape or a closed surface of triangles, with its points, its faces and its mass."""
+"""What a body is made of: a shape, a closed surface of triangles, or signed distances; its points, faces and mass."""
 
 from __future__ import annotations
 
@@ -9,40 +9,49 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from nablasim.physics.checks import shaped
-from nablasim.physics.features import Floats, corners
-from nablasim.physics.kernels.bodies import MESH
+from nablasim.physics.distance import SignedDistance
+from nablasim.physics.features import Features, Floats, features
+from nablasim.physics.kernels.bodies import GRID, MESH
 from nablasim.physics.mass import MassProperties, solid_mass_properties
 from nablasim.physics.mesh import TriMesh
 from nablasim.physics.shapes import Box, Shape
 
+Geometry = Shape | TriMesh | SignedDistance | tuple[ArrayLike, ArrayLike]
+GROUP = 16
+"""Faces in a group: the nearest face is looked for group by group."""
+
 
 @dataclass(frozen=True, eq=False)
 class Solid:
-    """Points at `vertices` + `spread` · size, in the body's frame, as `features.py` says, and faces between them."""
+    """Points at `vertices` + spread · size, in the body's frame, as `features.py` says, and faces between them."""
 
     kind: int
     sizes: dict[str, float]
     """The sizes of a shape by name, such as radius and height; none of a mesh."""
     vertices: Floats
-    spread: Floats
-    round: Floats
+    features: Features
     faces: NDArray[np.int32]
+    """Neighbours follow each other."""
     unit: MassProperties
     """Of a solid of density 1."""
-    skin: TriMesh
+    skin: TriMesh | None = None
     """What is drawn of it."""
+    distance: SignedDistance | None = None
 
     @cached_property
     def points(self) -> Floats:
+        """Where the points are."""
         size = np.zeros(3)
         size[: len(self.sizes)] = list(self.sizes.values())
-        return self.vertices + self.spread @ size
+        return self.vertices + self.features.spread @ size
 
 
-def solid(name: str, geometry: Shape | TriMesh | tuple[ArrayLike, ArrayLike], scale: ArrayLike) -> Solid:
-    """A shape, a mesh, or vertices and faces; `scale` makes it larger, before anything else."""
+def solid(name: str, geometry: Geometry, scale: ArrayLike) -> Solid:
+    """What a body is made of; `scale` makes it larger, before anything else."""
     if isinstance(geometry, Shape):
         return _of_shape(_scaled(name, geometry, scale))
+    if isinstance(geometry, SignedDistance):
+        return _of_distance(name, geometry, scale)
     if not isinstance(geometry, TriMesh):
         if not (isinstance(geometry, tuple) and len(geometry) == 2):
             raise TypeError(
@@ -52,16 +61,42 @@ def solid(name: str, geometry: Shape | TriMesh | tuple[ArrayLike, ArrayLike], sc
         geometry = TriMesh(*geometry)
     mesh = geometry.moved(scale=scale).require_closed()
     n = len(mesh.vertices)
-    return Solid(MESH, {}, np.array(mesh.vertices), np.zeros((n, 3, 3)), np.zeros((n, 2)), np.array(mesh.faces),
-                 solid_mass_properties(mesh, 1.0), mesh)  # fmt: skip
+    return Solid(MESH, {}, np.array(mesh.vertices), Features(np.zeros((n, 3, 3)), np.zeros((n, 2)), np.ones(n), n),
+                 _in_groups(mesh), solid_mass_properties(mesh, 1.0), mesh)  # fmt: skip
+
+
+_NO_FACES = np.zeros((0, 3), np.int32)
 
 
 def _of_shape(shape: Shape) -> Solid:
-    spread, round = corners(shape)
+    found = features(shape)
     sizes = {field.name: float(getattr(shape, field.name)) for field in fields(shape)}
-    none = np.zeros((0, 3), np.int32)
-    return Solid(shape.kind, sizes, np.zeros((len(spread), 3)), spread, round, none, shape.mass_properties(1.0),
+    return Solid(shape.kind, sizes, np.zeros((len(found.spread), 3)), found, _NO_FACES, shape.mass_properties(1.0),
                  shape.mesh())  # fmt: skip
+
+
+def _of_distance(name: str, distance: SignedDistance, scale: ArrayLike) -> Solid:
+    factor = float(np.asarray(scale, float).reshape(-1)[0])
+    if not (np.asarray(scale) == factor).all() or not factor > 0:
+        raise ValueError(f"{name}: signed distances can only be scaled by one positive number, not {scale!r}")
+    scaled = SignedDistance(distance.values * factor, distance.low * factor, distance.high * factor)
+    # One point, which touches nothing: every body has a first one.
+    none = Features(np.zeros((1, 3, 3)), np.zeros((1, 2)), np.ones(1), 0, 1)
+    unit = MassProperties(1.0, np.zeros(3), np.eye(3))
+    return Solid(GRID, {}, np.zeros((1, 3)), none, _NO_FACES, unit, distance=scaled)
+
+
+def _in_groups(mesh: TriMesh) -> NDArray[np.int32]:
+    """The faces along a curve that fills space (Morton), so that a run of them lies in a small box."""
+    centres = mesh.vertices[mesh.faces].mean(axis=1)
+    cells = (1023 * (centres - centres.min(axis=0)) / max(float(np.ptp(centres, axis=0).max()), 1e-300)).astype(
+        np.int64
+    )
+    code = np.zeros(len(cells), np.int64)
+    for bit in range(10):
+        for axis in range(3):
+            code |= ((cells[:, axis] >> bit) & 1) << (3 * bit + axis)
+    return np.array(mesh.faces[np.argsort(code, kind="stable")])
 
 
 def _scaled(name: str, shape: Shape, scale: ArrayLike) -> Shape:

@@ -9,7 +9,8 @@ import kernelc as kc
 from nablasim.physics.kernels.shapes import shape_moments
 
 MESH = 5
-"""Kinds of shapes go on from kernels/shapes.py: a closed surface of triangles."""
+GRID = 6
+"""Kinds of shapes go on from kernels/shapes.py: a closed surface of triangles, signed distances on a grid."""
 
 NONE = -1e30
 """Stands for a number that was not given, where zero could be meant."""
@@ -79,6 +80,10 @@ def body_masses(
         trace = kc.trace(C)
         centre = kc.stop_grad(points[reference[b]]) + r
         per_density = kc.diag(kc.float3(trace, trace, trace)) - C
+    elif kind[b] == GRID:  # It never moves by forces.
+        V = 1.0
+        centre = kc.float3()
+        per_density = kc.diag(kc.float3(1.0, 1.0, 1.0))
     else:
         V, height, across, along, deep = shape_moments(kind[b], size[b])
         centre = kc.float3(0.0, height, 0.0)

@@ -1,10 +1,13 @@
 """How the contact numbers [ke, kd, kf, mu] of two things that touch become those of the contact.
 
 A number below zero was not given. One that only one of the two has holds; if both have it, ke, kd and kf are those of
-two layers one upon the other, a b / (a + b), and mu is the geometric mean, sqrt(a b).
+two layers one upon the other, a b / (a + b), and mu is the geometric mean, sqrt(a b). What neither has comes from the
+scene: as it stands, or for masses m of any size from a rate w and a ratio z: ke = m w², kd = 2 z m w, kf = m w, with m
+the reduced mass of the two.
 """
 
 import kernelc as kc
+from nablasim.physics.kernels.bodies import FREE
 
 
 @kc.func
@@ -42,8 +45,24 @@ def join_four(
     four[i] = kc.float4(ke[i], kd[i], kf[i], mu[i])
 
 
+@kc.func
+def by_mass(m: float, rate: float, ratio: float) -> kc.float3:
+    """ke, kd and kf of a contact in which the mass m swings with this rate (1/s)."""
+    return kc.float3(m * rate * rate, 2.0 * ratio * m * rate, m * rate)
+
+
+@kc.func
+def filled_up(own: kc.float4, scene: kc.float4, natural: kc.float3) -> kc.float4:
+    """The numbers that the two have, those of the scene where they have none, and those by mass where it has none."""
+    ke = own.x if own.x >= 0.0 else (scene.x if scene.x >= 0.0 else natural.x)
+    kd = own.y if own.y >= 0.0 else (scene.y if scene.y >= 0.0 else natural.y)
+    kf = own.z if own.z >= 0.0 else (scene.z if scene.z >= 0.0 else natural.z)
+    mu = own.w if own.w >= 0.0 else scene.w
+    return kc.float4(ke, kd, kf, mu)
+
+
 @kc.kernel
-def pair_with_body(
+def pair_with_plane(
     ke: kc.Array[float],
     kd: kc.Array[float],
     kf: kc.Array[float],
@@ -52,6 +71,57 @@ def pair_with_body(
     of_body: kc.Array[kc.float4],
     four: kc.Array[kc.float4],
 ):
-    """Of a contact between a body and something else, whose numbers stand in the row."""
+    """Of a body and a plane, whose numbers stand in the row."""
     r = kc.tid()
     four[r] = paired(kc.float4(ke[r], kd[r], kf[r], mu[r]), of_body[body[r]])
+
+
+@kc.kernel
+def pair_of_bodies(
+    ke: kc.Array[float],
+    kd: kc.Array[float],
+    kf: kc.Array[float],
+    mu: kc.Array[float],
+    rate: kc.Array[float],
+    ratio: kc.Array[float],
+    one: kc.Array[int],
+    other: kc.Array[int],
+    of_body: kc.Array[kc.float4],
+    mass: kc.Array[float],
+    motion: kc.Array[int],
+    four: kc.Array[kc.float4],
+):
+    """Of two bodies; what forces do not move is as heavy as can be."""
+    r = kc.tid()
+    a, b = one[r], other[r]
+    m = mass[a] if motion[b] != FREE else mass[b]
+    if motion[a] == FREE and motion[b] == FREE:
+        m = mass[a] * mass[b] / (mass[a] + mass[b])
+    scene = kc.float4(ke[r], kd[r], kf[r], mu[r])
+    four[r] = filled_up(paired(of_body[a], of_body[b]), scene, by_mass(m, rate[r], ratio[r]))
+
+
+@kc.kernel
+def pair_with_particle(
+    ke: kc.Array[float],
+    kd: kc.Array[float],
+    kf: kc.Array[float],
+    mu: kc.Array[float],
+    rate: kc.Array[float],
+    ratio: kc.Array[float],
+    particle: kc.Array[int],
+    body: kc.Array[int],
+    of_body: kc.Array[kc.float4],
+    particle_mass: kc.Array[float],
+    mass: kc.Array[float],
+    motion: kc.Array[int],
+    four: kc.Array[kc.float4],
+):
+    """Of a particle and a body."""
+    r = kc.tid()
+    b = body[r]
+    m = particle_mass[particle[r]]
+    if motion[b] == FREE:
+        m = m * mass[b] / (m + mass[b])
+    scene = kc.float4(ke[r], kd[r], kf[r], mu[r])
+    four[r] = filled_up(of_body[b], scene, by_mass(m, rate[r], ratio[r]))

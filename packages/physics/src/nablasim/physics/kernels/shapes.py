@@ -60,6 +60,81 @@ def shape_distance(kind: int, size: kc.float3, p: kc.float3) -> float:
 
 
 @kc.func
+def flat_surface(gap: kc.float2) -> kc.float3:
+    """Distance and normal (2) of a corner whose two sides are at these gaps: a side inside, the corner outside."""
+    out = kc.float2(kc.max(gap.x, 0.0), kc.max(gap.y, 0.0))
+    away = kc.length(out)
+    found = kc.float3(away, out.x / away, out.y / away) if away > 0.0 else kc.float3(gap.x, 1.0, 0.0)
+    if away == 0.0 and gap.y > gap.x:
+        found = kc.float3(gap.y, 0.0, 1.0)
+    return found
+
+
+@kc.func
+def cone_surface(q: kc.float2, radius: float, height: float) -> kc.float3:
+    """Distance and normal (2) of a cone in the plane of (distance from the axis, height)."""
+    rim = kc.float2(radius, -0.5 * height)
+    slope = kc.normalize(kc.float2(height, radius))
+    gap = kc.float2(kc.dot(slope, q - rim), -0.5 * height - q.y)
+    found = kc.float3(gap.y, 0.0, -1.0)
+    if gap.x >= gap.y:
+        found = kc.float3(gap.x, slope.x, slope.y)
+    if kc.max(gap.x, gap.y) > 0.0:
+        tip = kc.float2(0.0, 0.5 * height)
+        to_base = q - kc.float2(kc.min(q.x, radius), -0.5 * height)
+        to_slope = q - rim - (tip - rim) * kc.closest_point_segment(q, rim, tip)
+        out = to_base if kc.length_sq(to_base) < kc.length_sq(to_slope) else to_slope
+        away = kc.length(out)
+        found = kc.float3(away, out.x / away, out.y / away)
+    return found
+
+
+@kc.func
+def box_surface(p: kc.float3, half: kc.float3):
+    """Distance and normal of a box."""
+    gap = kc.abs(p) - half
+    side = kc.float3(kc.copysign(1.0, p.x), kc.copysign(1.0, p.y), kc.copysign(1.0, p.z))
+    out = kc.max(gap, 0.0)
+    distance = kc.length(out)
+    normal = kc.cw_mul(out, side)
+    if distance > 0.0:
+        normal = normal / distance
+    elif gap.x >= gap.y and gap.x >= gap.z:
+        distance = gap.x
+        normal = kc.float3(side.x, 0.0, 0.0)
+    elif gap.y >= gap.z:
+        distance = gap.y
+        normal = kc.float3(0.0, side.y, 0.0)
+    else:
+        distance = gap.z
+        normal = kc.float3(0.0, 0.0, side.z)
+    return distance, normal
+
+
+@kc.func
+def shape_contact(kind: int, size: kc.float3, p: kc.float3):
+    """The same as `shape_distance` and its slope by p, in one go: to be differentiated once more."""
+    distance, normal = kc.length(p) - size.x, kc.normalize(p)
+    if kind == BOX:
+        distance, normal = box_surface(p, size * 0.5)
+    elif kind == CAPSULE:
+        r = p - kc.float3(0.0, kc.clamp(p.y, -0.5 * size.y, 0.5 * size.y), 0.0)
+        distance, normal = kc.length(r) - size.x, kc.normalize(r)
+    elif kind == CYLINDER or kind == CONE:
+        axis = kc.float2(p.x, p.z)
+        away = kc.length(axis)
+        side = kc.copysign(1.0, p.y)
+        found = flat_surface(kc.float2(away - size.x, kc.abs(p.y) - 0.5 * size.y))
+        if kind == CONE:
+            side = 1.0
+            found = cone_surface(kc.float2(away, p.y), size.x, size.y)
+        radial = kc.normalize(axis)
+        distance = found.x
+        normal = kc.float3(radial.x * found.y, side * found.z, radial.y * found.y)
+    return distance, normal
+
+
+@kc.func
 def shape_moments(kind: int, size: kc.float3):
     """Volume, height of the centre of mass, and the principal moments about it per unit of mass."""
     r, h = size[0], size[1]  # by index, which NumPy's vectors have as well

@@ -14,8 +14,10 @@ from nablasim.physics.systems.planes import Planes
 from nablasim.physics.systems.self_contact import SelfContact
 from nablasim.physics.systems.smoke import Smoke
 from nablasim.physics.systems.springs import Springs
+from nablasim.physics.systems.surfaces import Surfaces
 from nablasim.physics.systems.system import System
 from nablasim.physics.systems.tets import Tets
+from nablasim.physics.systems.body_contacts import GridHits, GridPairs, MeshHits, MeshPairs, ShapeHits, ShapePairs
 
 SYSTEMS: list[System] = [
     Particles(),
@@ -29,6 +31,13 @@ SYSTEMS: list[System] = [
     Bodies(),
     BodyPlanes(),
     BodyLoads(),
+    Surfaces(),
+    ShapePairs(),
+    MeshPairs(),
+    GridPairs(),
+    ShapeHits(),
+    MeshHits(),
+    GridHits(),
     Smoke(),
 ]
 """In the order in which they are set up and add their forces. Contact looks at what the others added."""

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import kernelc as kc
+from nablasim.physics.kernels.bodies import FREE
 from nablasim.physics.kernels.body_planes import body_plane_energies, body_plane_forces
-from nablasim.physics.kernels.pairing import pair_with_body
+from nablasim.physics.kernels.pairing import pair_with_plane
 from nablasim.physics.kernels.planes import unit_normals
 from nablasim.physics.layout import Column, Draft, Index, Rows
 from nablasim.physics.systems import bodies as b
@@ -43,7 +44,7 @@ class BodyPlanes(System):
 
     def finish(self, a: Arrays) -> None:
         given = [a[KE], a[KD], a[KF], a[MU], a[BODY], a[b.FOUR]]
-        kc.launch(pair_with_body, a.rows(self.name), given, [a[FOUR]])
+        kc.launch(pair_with_plane, a.rows(self.name), given, [a[FOUR]])
 
     def forces(self, s: Step) -> None:
         bodies = [s[b.X], s[b.ROT], s[b.V], s[b.OMEGA], s[b.COM], s[b.LOCAL], s[b.BALL], s[b.RIM]]
@@ -58,16 +59,15 @@ class BodyPlanes(System):
         return e
 
     def stiffness(self, a: Arrays, bounds: Bounds) -> None:
-        k, c = np.zeros(a.rows("bodies")), np.zeros(a.rows("bodies"))
         four, body = a.numpy(FOUR), a.numpy(BODY)
-        np.maximum.at(k, body, four[:, 0])
-        np.maximum.at(c, body, four[:, 1])
-        bounds.claim(b.contact_limit(a, k, c))
+        rate = b.contact_rates(a, planes=True)[body]
+        bounds.claim(b.contact_limit(body, a.rows("bodies"), rate * four[:, 0], rate * four[:, 1]))
 
 
 def add_rows(draft: Draft) -> Rows:
-    """Pairs of a plane with every point of every body."""
-    points = np.arange(draft.count.get("body_points", 0))
-    draft.index(POINT.name, points)
-    draft.index(BODY.name, np.concatenate([np.zeros(0, int), *draft.indices.get(b.OF_BODY.name, [])]))
-    return draft.rows("body_plane_contacts", len(points))
+    """Pairs of a plane with every point of every body that moves."""
+    start, count, motion = (draft.whole(index) for index in (b.REFERENCE, b.PLANE_COUNT, b.MOTION))
+    points = [np.arange(s, s + n) for s, n in zip(start, np.where(motion == FREE, count, 0))]
+    draft.index(POINT.name, np.concatenate([np.zeros(0, int), *points]))
+    draft.index(BODY.name, np.repeat(np.arange(len(points)), [len(p) for p in points]))
+    return draft.rows("body_plane_contacts", sum(len(p) for p in points))

@@ -1,0 +1,278 @@
+"""Compliant contact with the surfaces of bodies: of bodies with bodies, and of particles with bodies.
+
+Contacts are found afresh in every step, by looking at every pair; those that are too far apart, by the balls that hold
+the bodies, cost next to nothing. Each family of surfaces has tables of its own, since it has kernels of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+import kernelc as kc
+from nablasim.physics.checks import filled
+from nablasim.physics.kernels.bodies import FREE, GRID, MESH, NONE
+from nablasim.physics.kernels.pairing import pair_of_bodies, pair_with_particle
+from nablasim.physics.kernels.shapes import CAPSULE, SPHERE
+from nablasim.physics.kernels.body_contacts import FAMILIES
+from nablasim.physics.layout import Column, Draft, Index, Rows
+from nablasim.physics.systems import bodies as b
+from nablasim.physics.systems import particles as p
+from nablasim.physics.systems import surfaces
+from nablasim.physics.systems.planes import LAWS
+from nablasim.physics.systems.system import System
+
+if TYPE_CHECKING:
+    from nablasim.physics.program import Arrays, Step
+    from nablasim.physics.stability import Bounds
+
+
+UNITS = {"ke": "N/m", "kd": "N s/m", "kf": "N s/m", "mu": "1", "rate": "1/s", "ratio": "1"}
+
+
+@dataclass(frozen=True)
+class Contact:
+    """The columns of a table of contacts."""
+
+    table: str
+
+    @property
+    def given(self) -> tuple[Column, ...]:
+        """ke, kd, kf, mu, rate and ratio: what holds where the bodies of a row have no numbers of their own."""
+        return tuple(Column(f"{self.table}.{quantity}") for quantity in UNITS)
+
+    @property
+    def four(self) -> Column:
+        """[ke, kd, kf, mu] that hold."""
+        return Column(f"{self.table}.four", kc.float4, role="derived")
+
+    @property
+    def law(self) -> Index:
+        return Index(f"{self.table}.law")
+
+    @property
+    def touch(self) -> Column:
+        return Column(f"{self.table}.touch")
+
+    @property
+    def smoothing(self) -> Column:
+        return Column(f"{self.table}.smoothing")
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        return (*self.given, self.four, self.touch, self.smoothing)
+
+    def law_of(self, s: Step) -> list[Any]:
+        return [s[self.four], s[self.law], s[self.touch], s[self.smoothing]]
+
+
+class Pairs(System):
+    """The points of one body against the surface of another one."""
+
+    family: ClassVar[str]
+    contact: ClassVar[Contact]
+    one: ClassVar[Index]
+    other: ClassVar[Index]
+
+    def __init_subclass__(cls) -> None:
+        cls.name = f"{cls.family}_pairs"
+        cls.contact = Contact(cls.name)
+        cls.one, cls.other = (Index(f"{cls.name}.{q}", to="bodies") for q in ("one", "other"))
+        cls.columns, cls.indices = cls.contact.columns, (cls.one, cls.other, cls.contact.law)
+
+    def finish(self, a: Arrays) -> None:
+        given = [*(a[column] for column in self.contact.given), a[self.one], a[self.other], a[b.FOUR], a[b.MASS],
+                 a[b.MOTION]]  # fmt: skip
+        kc.launch(pair_of_bodies, a.rows(self.name), given, [a[self.contact.four]])
+
+    def forces(self, s: Step) -> None:
+        moving = [s[b.X], s[b.ROT], s[b.V], s[b.OMEGA], s[b.COM], s[surfaces.BOUND]]
+        given = [*moving, s[b.POINT_START], s[b.POINT_COUNT], s[b.BALL], s[b.SHARE], *surfaces.geometry(s), s[self.one],
+                 s[self.other], *self.contact.law_of(s)]  # fmt: skip
+        kc.launch(FAMILIES[self.family].pair_forces, s.rows(self.name), given, [s[b.F], s[b.TORQUE]])
+
+    def energy(self, s: Step) -> Any:
+        e = s.scratch(f"{self.name}.energy", s.rows(self.name))
+        points = [s[b.X], s[b.ROT], s[b.POINT_START], s[b.POINT_COUNT], s[b.BALL], s[b.SHARE]]
+        given = [*points, *surfaces.geometry(s), s[self.one], s[self.other], s[self.contact.four],
+                 s[self.contact.smoothing]]  # fmt: skip
+        kc.launch(FAMILIES[self.family].pair_energies, s.rows(self.name), given, [e])
+        return e
+
+    def stiffness(self, a: Arrays, bounds: Bounds) -> None:
+        four, one, other = a.numpy(self.contact.four), a.numpy(self.one), a.numpy(self.other)
+        rates = b.contact_rates(a, planes=False)
+        both = rates[one] + rates[other]
+        for body in (one, other):
+            bounds.claim(b.contact_limit(body, a.rows("bodies"), both * four[:, 0], both * four[:, 1]))
+
+
+class ShapePairs(Pairs):
+    family = "shape"
+
+
+class MeshPairs(Pairs):
+    family = "mesh"
+
+
+class GridPairs(Pairs):
+    family = "grid"
+
+
+class Hits(System):
+    """Particles against the surfaces of bodies, which feel them as well."""
+
+    family: ClassVar[str]
+    contact: ClassVar[Contact]
+    particle: ClassVar[Index]
+    body: ClassVar[Index]
+
+    def __init_subclass__(cls) -> None:
+        cls.name = f"{cls.family}_hits"
+        cls.contact = Contact(cls.name)
+        cls.particle = Index(f"{cls.name}.particle", to="particles")
+        cls.body = Index(f"{cls.name}.body", to="bodies")
+        cls.columns, cls.indices = cls.contact.columns, (cls.particle, cls.body, cls.contact.law)
+
+    def finish(self, a: Arrays) -> None:
+        given = [*(a[column] for column in self.contact.given), a[self.particle], a[self.body], a[b.FOUR],
+                 a[p.MASS], a[b.MASS], a[b.MOTION]]  # fmt: skip
+        kc.launch(pair_with_particle, a.rows(self.name), given, [a[self.contact.four]])
+
+    def forces(self, s: Step) -> None:
+        moving = [s[p.X], s[p.V], s[b.X], s[b.ROT], s[b.V], s[b.OMEGA], s[b.COM], s[surfaces.BOUND]]
+        given = [*moving, *surfaces.geometry(s), s[self.particle], s[self.body], *self.contact.law_of(s)]
+        kc.launch(FAMILIES[self.family].hit_forces, s.rows(self.name), given, [s[p.F], s[b.F], s[b.TORQUE]])
+
+    def energy(self, s: Step) -> Any:
+        e = s.scratch(f"{self.name}.energy", s.rows(self.name))
+        given = [s[p.X], s[b.X], s[b.ROT], *surfaces.geometry(s), s[self.particle], s[self.body],
+                 s[self.contact.four], s[self.contact.smoothing]]  # fmt: skip
+        kc.launch(FAMILIES[self.family].hit_energies, s.rows(self.name), given, [e])
+        return e
+
+    def stiffness(self, a: Arrays, bounds: Bounds) -> None:
+        four, particle, body = a.numpy(self.contact.four), a.numpy(self.particle), a.numpy(self.body)
+        # Both sides give way: as if the particle were lighter.
+        softer = 1 + a.numpy(p.MASS)[particle] * b.contact_rates(a, planes=False)[body]
+        for column, most in ((0, bounds.contact_k), (1, bounds.contact_c)):
+            np.maximum.at(most.numpy(), particle, (four[:, column] * softer).astype(most.numpy().dtype))
+
+
+class ShapeHits(Hits):
+    family = "shape"
+
+
+class MeshHits(Hits):
+    family = "mesh"
+
+
+class GridHits(Hits):
+    family = "grid"
+
+
+# ------------------------------------------------------------------------------------------------------------ adding
+@dataclass(frozen=True)
+class Law:
+    """How the damping of a contact sets in, and how far kinks are rounded: see `Scene.add_plane`."""
+
+    damping: str = "smooth"
+    touch: float = 5e-3
+    smoothing: float = 0.0
+
+    def check(self, name: str) -> Law:
+        if self.damping not in LAWS:
+            raise ValueError(f'{name}: damping is "smooth" or "linear", not {self.damping!r}')
+        filled(f"{name}.touch", self.touch, (), positive=True)
+        filled(f"{name}.smoothing", self.smoothing, (), positive=True, allow_zero=True)
+        return self
+
+
+@dataclass(frozen=True)
+class _Body:
+    name: str
+    row: int
+    kind: int
+    free: bool
+    points: int
+    given: frozenset[str]
+    """Which of ke, kd, kf, mu it has of its own."""
+
+    @property
+    def family(self) -> str:
+        return {MESH: "mesh", GRID: "grid"}.get(self.kind, "shape")
+
+    @property
+    def roundness(self) -> int:
+        """How well its own points, which are balls, say where it is: exactly, nearly, or only as corners do."""
+        return {SPHERE: 2, CAPSULE: 1}.get(self.kind, 0)
+
+
+def add_contacts(draft: Draft, *, numbers: Mapping[str, float | None], law: Law, laws: Mapping[str, Law]) -> None:
+    """Contacts of all bodies with each other and with all particles: called when everything else is there.
+
+    `numbers`, those of `UNITS`, and `law` hold where bodies have none of their own; `laws` are those of obstacles.
+    """
+    law.check("contact")
+    for quantity, value in numbers.items():
+        if value is not None:
+            filled(f"contact.{quantity}", value, (), positive=True, allow_zero=True)
+    bodies = _bodies(draft)
+    particles = draft.count.get("particles", 0)
+    for i, one in enumerate(bodies):
+        for other in bodies[i + 1 :]:
+            for points, surface in _meetings(one, other):
+                rows = draft.rows(f"{surface.family}_pairs", 1)
+                draft.index(f"{rows.table}.one", [points.row])
+                draft.index(f"{rows.table}.other", [surface.row])
+                own = laws.get(surface.name, laws.get(points.name, law))
+                _add_rows(draft, rows, one.given | other.given, numbers, own)
+        if particles:
+            rows = draft.rows(f"{one.family}_hits", particles)
+            draft.index(f"{rows.table}.particle", np.arange(particles))
+            draft.index(f"{rows.table}.body", np.full(particles, one.row))
+            _add_rows(draft, rows, one.given, numbers, laws.get(one.name, law))
+
+
+def _bodies(draft: Draft) -> list[_Body]:
+    kind, motion, count = (draft.whole(index) for index in (b.KIND, b.MOTION, b.POINT_COUNT))
+    found = []
+    for thing in draft.things.values():
+        if "bodies" in thing.rows:
+            row = thing.rows["bodies"].start
+            given = frozenset(q for q in UNITS if f"{thing.name}.{q}" in draft.parameters)
+            found.append(_Body(thing.name, row, int(kind[row]), bool(motion[row] == FREE), int(count[row]), given))
+    return found
+
+
+def _meetings(one: _Body, other: _Body) -> list[tuple[_Body, _Body]]:
+    """Whose points meet whose surface. A ball is where its centre says: the other's points would count it twice."""
+    if not (one.free or other.free):
+        return []
+    both = [(one, other), (other, one)]
+    if one.roundness != other.roundness:
+        both = [(one, other) if one.roundness > other.roundness else (other, one)]
+    elif one.roundness:
+        both = [(one, other)]
+    return [(points, surface) for points, surface in both if points.points]
+
+
+def _add_rows(draft: Draft, rows: Rows, given: frozenset[str], numbers: Mapping[str, float | None], law: Law) -> None:
+    contact = Contact(rows.table)
+    draft.index(contact.law.name, np.full(rows.count, LAWS.index(law.damping)))
+    draft.constant(contact.touch, rows, law.touch)
+    draft.constant(contact.smoothing, rows, law.smoothing)
+    # What nothing depends on is no parameter.
+    known = given | {quantity for quantity, value in numbers.items() if value is not None}
+    used = {"ke", "kd", "kf", "mu"} - given
+    used |= {"rate"} if {"ke", "kd", "kf"} - known else set()
+    used |= {"ratio"} if "kd" not in known else set()
+    for column, quantity in zip(contact.given, UNITS):
+        value = numbers[quantity]
+        draft.constant(column, rows, NONE)
+        if quantity in used and value is not None:
+            draft.parameter(f"contact.{quantity}", column, rows, value, unit=UNITS[quantity], bounds=(0.0, None),
+                            uniform=True, about="of contacts of bodies that have no numbers of their own")  # fmt: skip
