@@ -10,6 +10,7 @@ import kernelc as kc
 from nablasim import physics as ph
 from nablasim.physics.kernels.shapes import shape_contact
 from nablasim.physics.rotation import rotation_matrix
+from nablasim.physics.stability import CONTACT_SAFETY
 
 G = 9.81
 seeds = st.integers(0, 2**32 - 1)
@@ -324,7 +325,7 @@ def test_the_limit_of_the_step_counts_both_masses():
         for k, mass in enumerate(masses):
             scene.add_rigid(f"ball{k}", ph.Sphere(0.1), mass=mass, pos=(k, 0, 0))
         reduced = masses[0] * masses[1] / sum(masses)
-        assert ph.stable_dt(scene.build("float64")) == pytest.approx(0.7 * np.sqrt(4 * reduced / 1e4))
+        assert ph.stable_dt(scene.build("float64")) == pytest.approx(CONTACT_SAFETY * np.sqrt(4 * reduced / 1e4))
 
 
 def test_a_batch_has_the_bits_of_its_copies():

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -21,6 +20,7 @@ from nablasim.physics.solids import Geometry, solid
 from nablasim.physics.systems import COLUMNS, INDICES
 from nablasim.physics.systems.adding_bodies import Four, add_body, add_obstacle
 from nablasim.physics.systems.bodies import MOTION
+from nablasim.physics.systems.body_contacts import Law, add_contacts
 from nablasim.physics.systems.body_loads import add_body_load
 from nablasim.physics.systems.cloth import add_cloth, add_wind
 from nablasim.physics.systems.loads import add_load
@@ -29,7 +29,6 @@ from nablasim.physics.systems.planes import add_plane
 from nablasim.physics.systems.self_contact import add_self_contact
 from nablasim.physics.systems.springs import add_springs
 from nablasim.physics.systems.tets import add_tets
-from nablasim.physics.systems.body_contacts import Law, add_contacts
 
 Where = Callable[[NDArray[np.float64]], ArrayLike] | ArrayLike
 
@@ -197,15 +196,10 @@ class Scene:
         ke, kd, kf, mu: what the body brings to its contacts. By default the things that it touches decide.
         """
         self._new(name)
-        self._transaction(add_body, name, solid(name, shape, scale), density=density, mass=mass, inertia=inertia,
-                          pos=pos, rot=rot, vel=vel, omega=omega, contact=Four(ke, kd, kf, mu),
-                          gravity=self._gravity)  # fmt: skip
-        return self
-
-    def _transaction(self, add: Callable[..., None], *given: Any, **settings: Any) -> None:
-        """Add to the draft all of an object, or nothing."""
         with self._whole():
-            add(self._draft, *given, **settings)
+            add_body(self._draft, name, solid(name, shape, scale), density=density, mass=mass, inertia=inertia, pos=pos,
+                     rot=rot, vel=vel, omega=omega, contact=Four(ke, kd, kf, mu), gravity=self._gravity)  # fmt: skip
+        return self
 
     def add_obstacle(
         self,
@@ -232,8 +226,9 @@ class Scene:
         """
         self._new(name)
         law = Law(damping, touch, smoothing).check(name)
-        self._transaction(add_obstacle, name, solid(name, shape, scale), pos=pos, rot=rot, vel=vel, omega=omega,
-                          contact=Four(ke, kd, kf, mu))  # fmt: skip
+        with self._whole():
+            add_obstacle(self._draft, name, solid(name, shape, scale), pos=pos, rot=rot, vel=vel, omega=omega,
+                         contact=Four(ke, kd, kf, mu))  # fmt: skip
         self._laws[name] = law
         return self
 
@@ -392,15 +387,16 @@ class Scene:
             count += 1
         parameter = f"{name}.{what}{count if count > 1 else ''}"
         body = self._body(name)
-        if body is not None:
-            if where is not None:
-                raise ValueError(f"{parameter}: `where` chooses particles, and {name!r} is a rigid body; use `at`")
-            self._transaction(add_body_load, parameter, body, what, value, at=at, **times)
-        elif at is not None or what == "torque":
-            raise ValueError(f"{parameter}: {name!r} is not a rigid body; forces on some of its particles use `where`")
-        else:
-            chosen = self._chosen(name, where, what)
-            self._transaction(add_load, parameter, chosen, value, impulse=what == "impulse", **times)
+        with self._whole():
+            if body is not None:
+                if where is not None:
+                    raise ValueError(f"{parameter}: `where` chooses particles, and {name!r} is a rigid body; use `at`")
+                add_body_load(self._draft, parameter, body, what, value, at=at, **times)
+            elif at is not None or what == "torque":
+                raise ValueError(f"{parameter}: {name!r} is not a rigid body; forces on its particles use `where`")
+            else:
+                chosen = self._chosen(name, where, what)
+                add_load(self._draft, parameter, chosen, value, impulse=what == "impulse", **times)
         return self
 
     def fix(self, name: str, where: Where | None = None) -> Scene:

@@ -77,7 +77,7 @@ def kernels(surface):
                         velocity = v[a] + kc.cross(omega[a], at - x[a]) - v[b] - kc.cross(omega[b], at - x[b])
                         part = share[i]
                         force = contact_force(gap, velocity, n, k.x * part, k.y * part, k.z * part, k.w, law[r],
-                                              touch[r], smoothing[r])  # fmt: skip
+                                              touch[r], smoothing[r], 0.0)  # fmt: skip
                         total += force
                         turn_a += kc.cross(at - mass_a, force)
                         turn_b += kc.cross(at - mass_b, force)
@@ -180,7 +180,7 @@ def kernels(surface):
                 k = four[r]
                 n = kc.quat_rotate(q, m)
                 velocity = pv[i] - v[b] - kc.cross(omega[b], px[i] - x[b])
-                force = contact_force(gap, velocity, n, k.x, k.y, k.z, k.w, law[r], touch[r], smoothing[r])
+                force = contact_force(gap, velocity, n, k.x, k.y, k.z, k.w, law[r], touch[r], smoothing[r], 0.0)
                 kc.atomic_add(pf, i, force)
                 kc.atomic_sub(f, b, force)
                 kc.atomic_sub(torque, b, kc.cross(px[i] - x[b] - kc.quat_rotate(q, com[b]), force))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from nablasim.physics.layout import Column, Index
 from nablasim.physics.systems.bending import Bending
 from nablasim.physics.systems.bodies import Bodies
+from nablasim.physics.systems.body_contacts import GridHits, GridPairs, MeshHits, MeshPairs, ShapeHits, ShapePairs
 from nablasim.physics.systems.body_loads import BodyLoads
 from nablasim.physics.systems.body_planes import BodyPlanes
 from nablasim.physics.systems.cloth import Cloth
@@ -17,7 +18,6 @@ from nablasim.physics.systems.springs import Springs
 from nablasim.physics.systems.surfaces import Surfaces
 from nablasim.physics.systems.system import System
 from nablasim.physics.systems.tets import Tets
-from nablasim.physics.systems.body_contacts import GridHits, GridPairs, MeshHits, MeshPairs, ShapeHits, ShapePairs
 
 SYSTEMS: list[System] = [
     Particles(),

@@ -15,9 +15,9 @@ import numpy as np
 import kernelc as kc
 from nablasim.physics.checks import filled
 from nablasim.physics.kernels.bodies import FREE, GRID, MESH, NONE
+from nablasim.physics.kernels.body_contacts import FAMILIES
 from nablasim.physics.kernels.pairing import pair_of_bodies, pair_with_particle
 from nablasim.physics.kernels.shapes import CAPSULE, SPHERE
-from nablasim.physics.kernels.body_contacts import FAMILIES
 from nablasim.physics.layout import Column, Draft, Index, Rows
 from nablasim.physics.systems import bodies as b
 from nablasim.physics.systems import particles as p
