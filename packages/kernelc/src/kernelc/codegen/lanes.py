@@ -192,10 +192,10 @@ class _LaneEmitter(_Emitter):
             x = self.vector(s.args[0])
             return f"kc_mask({x} != {x})"
         args = [self.vector(a) for a in s.args]
-        if s.op in ("floordiv", "mod") and kind.is_int and _is_power_of_two(s.args[1]):
+        bits = _power_of_two(s.args[1]) if s.op in ("floordiv", "mod") and kind.is_int else None
+        if bits is not None:
             # Rounded down, as in Python: so it is for negative numbers, too.
-            n = int(s.args[1].value)  # type: ignore[attr-defined]
-            return f"({args[0]} >> {n.bit_length() - 1})" if s.op == "floordiv" else f"({args[0]} & {n - 1})"
+            return f"({args[0]} >> {bits})" if s.op == "floordiv" else f"({args[0]} & {2**bits - 1})"
         if s.op in _INFIX:
             # One side may stay a scalar: the compiler spreads it.
             args = [
@@ -679,8 +679,10 @@ class _LaneEmitter(_Emitter):
             self.define(v, f"({self.kind(v)}){text}" if v in self.varying else text)
 
 
-def _is_power_of_two(value: ir.Value) -> bool:
-    return isinstance(value, ir.Const) and value.value > 0 and int(value.value) & (int(value.value) - 1) == 0
+def _power_of_two(value: ir.Value) -> int | None:
+    """The exponent of a literal that is a power of two."""
+    n = int(value.value) if isinstance(value, ir.Const) else 0
+    return n.bit_length() - 1 if n > 0 and n & (n - 1) == 0 else None
 
 
 def _with_params(shell: ir.Kernel, varying: set[ir.Value]) -> set[ir.Value]:

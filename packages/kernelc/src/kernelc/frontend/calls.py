@@ -6,6 +6,7 @@ import ast
 import builtins as python
 import inspect
 import math
+from abc import abstractmethod
 from collections.abc import Sequence
 from typing import Any
 
@@ -421,8 +422,9 @@ class Calls(Expressions):
             outer.env["$seq"] = frame.env["$seq"]
         return frame.env.get("$retval")
 
+    @abstractmethod
     def body(self, stmts: list[ast.stmt]) -> None:
-        raise NotImplementedError
+        """Lower statements one after the other (control.py)."""
 
     def check_returns(self, source: Source, frame: Frame) -> None:
         stmts = source.definition.body

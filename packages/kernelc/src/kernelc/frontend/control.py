@@ -16,7 +16,7 @@ from ..ir import FALSE, TRUE, Block, Builder, Check, If, Loop, Value, const
 from .convert import ReturnType, fits
 from .function import Func
 from .generators import free_names, spliced, yields
-from .source import MISSING, always_exits, assigned_names, contains
+from .source import MISSING, always_exits, assigned_names, contains, set_origin
 from .statements import Statements
 from .values import (
     Known,
@@ -283,7 +283,7 @@ class Control(Statements):
         for name in free_names(source):
             value, capture = source.lookup(name.id)
             if value is MISSING:
-                name.kc_source = source  # type: ignore[attr-defined]
+                set_origin(name, source)
                 raise self.unknown(name.id, name)
             self.capture(capture)
             bound[name.id] = self.wrap(value)

@@ -10,7 +10,7 @@ from .. import types as t
 from ..errors import MixedPrecision, SourceError, Span, TypeMismatch
 from ..ir import Builder, Value, const
 from .function import Func
-from .source import Capture, Source
+from .source import Capture, Source, origin_of
 from .values import Agg, ArrayVal, Known, ShapeVal, TupleVal, Weak, describe, is_number, type_name, type_of
 
 
@@ -59,7 +59,7 @@ class Convert:
     # -- places and errors
     def span(self, node: ast.AST) -> Span:
         """Where a node stands; inside of a library function, where the user called it."""
-        source: Source = getattr(node, "kc_source", self.frame.source)
+        source = origin_of(node, self.frame.source)
         return self.caller or source.span(node)
 
     def at(self, node: ast.AST) -> Span:

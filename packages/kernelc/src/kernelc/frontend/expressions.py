@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import difflib
 import operator
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Any
 
@@ -66,7 +67,7 @@ _FOR_INTEGERS = "it is for integers: use int(...)"
 _LOGIC: dict[Any, str] = {ast.BitAnd: "and", ast.BitOr: "or", ast.BitXor: "ne"}
 
 
-class Expressions(Convert):
+class Expressions(Convert, ABC):
     """Lowers expressions."""
 
     def expr(self, node: ast.expr) -> Any:
@@ -76,14 +77,17 @@ class Expressions(Convert):
         self.at(node)
         return method(node)
 
+    @abstractmethod
     def refuse(self, node: ast.AST) -> Exception:
-        raise NotImplementedError
+        """The error for what the language does not have (statements.py)."""
 
+    @abstractmethod
     def call(self, node: ast.Call) -> Any:
-        raise NotImplementedError
+        """Lower a call (calls.py)."""
 
+    @abstractmethod
     def branch(self, cond: Value, then: Callable[[], Any], orelse: Callable[[], Any], node: ast.AST) -> None:
-        raise NotImplementedError
+        """Lower both sides of a condition (control.py)."""
 
     def expr_Call(self, node: ast.Call) -> Any:
         return self.call(node)

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from copy import deepcopy
 
 from ..errors import Unsupported
-from .source import Source, contains
+from .source import Source, contains, set_origin
 
 Rename = Callable[[str], str]
 
@@ -50,7 +50,7 @@ def spliced(source: Source, node: ast.For, rename: Rename, own: bool) -> list[as
 def _locate(part: ast.AST, source: Source | None, node: ast.For) -> None:
     """Remember which file a node comes from; those of a library stand where the loop begins."""
     if source is not None:
-        part.kc_source = source  # type: ignore[attr-defined]
+        set_origin(part, source)
     elif hasattr(part, "lineno"):
         ast.copy_location(part, node.iter)
 

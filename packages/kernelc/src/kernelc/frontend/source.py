@@ -238,3 +238,15 @@ def always_exits(nodes: list[ast.stmt], *, returns_only: bool = False) -> bool:
 
 def _is_true(node: ast.expr) -> bool:
     return isinstance(node, ast.Constant) and node.value is True
+
+
+def set_origin(node: ast.AST, source: Source) -> None:
+    """Remember that a node was written elsewhere than in the function that is lowered: errors point there."""
+    vars(node)["kc_source"] = source
+
+
+def origin_of(node: ast.AST, default: Source) -> Source:
+    """Where a node was written."""
+    found = vars(node).get("kc_source", default)
+    assert isinstance(found, Source)
+    return found

@@ -21,7 +21,8 @@ def address_of(data: Data) -> int:
     """Where an array begins. NumPy's own `ctypes.data` takes four times as long."""
     if data.flags.writeable:
         try:
-            return addressof(c_char.from_buffer(data))  # type: ignore[arg-type]
+            buffer: Any = data  # NumPy's arrays are buffers, which its annotations do not say
+            return addressof(c_char.from_buffer(buffer))
         except (BufferError, TypeError, ValueError):  # not contiguous, or empty
             pass
     return int(data.ctypes.data)

@@ -91,7 +91,7 @@ class Tape:
             raise WrongChoice(f"on_overwrite cannot be {on_overwrite!r}", advice='choose one of "copy", "error"')
         self.on_overwrite = on_overwrite
         self.entries: list[Entry] = []
-        self._forward = _native.Program()
+        self._forward: Any = _native.Program()  # a tape that never runs again has something else that takes steps
         self._codes: dict[int, Any] = {}
         self._names: dict[int, str] = {}
         self._needed: dict[Need, Entry] = {}

@@ -28,7 +28,7 @@ class CallTape(Tape):
 
     def __init__(self) -> None:
         super().__init__()
-        self._forward = _Nothing()  # type: ignore[assignment]
+        self._forward = _Nothing()
         self.watched: dict[Storage, int] = {}
         self.born = 0
         alive.add(id(self))

@@ -6,6 +6,7 @@ kernels get. Round shapes stand upright, along y; the origin is half-way up, whi
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import astuple, dataclass, fields
 from typing import Any, ClassVar
 
@@ -20,7 +21,7 @@ from nablasim.physics.mesh import TetMesh, TriMesh
 
 
 @dataclass(frozen=True)
-class Shape:
+class Shape(ABC):
     """What all shapes share. Sizes are positive, in metres."""
 
     kind: ClassVar[int]
@@ -61,9 +62,9 @@ class Shape:
         """The outward normal of the surface nearest to each point: the gradient of the distance."""
         return self._distances(points)[1]
 
+    @abstractmethod
     def mesh(self, *args: Any, **detail: Any) -> TriMesh:
         """The surface as triangles; round shapes take how fine. Vertices lie on the surface."""
-        raise NotImplementedError
 
     def _moments(self) -> Any:
         return forms.shape_moments(self.kind, self.size)

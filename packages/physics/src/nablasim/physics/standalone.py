@@ -6,6 +6,7 @@ model, a rollout with torch tensors is one autograd operation, and one with kern
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from copy import copy
 from dataclasses import dataclass
@@ -72,7 +73,7 @@ class Frames:
         return Frames(self.times, {name: plain(value) for name, value in self._values.items()})
 
 
-class Standalone:
+class Standalone(ABC):
     """Named values in one precision. Models are values: `replace` makes another one."""
 
     quantities: Mapping[str, Quantity]
@@ -84,9 +85,9 @@ class Standalone:
         self.real = real
         self.quantities = {name: self._checked(q, q.value) for name, q in quantities.items()}
 
+    @abstractmethod
     def rollout(self, *, dt: float, steps: int, **options: Any) -> Frames:
         """Run for `steps` steps of `dt` seconds."""
-        raise NotImplementedError
 
     def parameters(self) -> list[Quantity]:
         """Every quantity that can be optimised: name, shape, unit, bounds and the value that it has now."""

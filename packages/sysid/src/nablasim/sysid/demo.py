@@ -37,7 +37,7 @@ class Bounce:
     truth: dict[str, float] = field(default_factory=lambda: dict(TRUTH))
 
     def model(self) -> ph.Model:
-        """The scene. The values of what is searched for are placeholders."""
+        """The scene. What is searched for has values here that the fit replaces."""
         scene = ph.Scene()
         scene.add_rigid("cube", ph.Box(1, 1, 1), density=5.0, pos=(-1.6, 1.9, 0), rot=ph.quat((1, 2, 3), 0.7),
                         vel=(1.2, 0.5, -0.3), omega=(0.5, -1.0, 0.8))  # fmt: skip

@@ -6,6 +6,7 @@ An observation is bound to a model and a target by `Problem`; from then on it ha
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -23,7 +24,7 @@ CHUNK = 128
 
 
 @dataclass(frozen=True, eq=False)
-class Bound:
+class Bound(ABC):
     """An observation of one model with its target."""
 
     times: NDArray[np.float64]
@@ -50,9 +51,9 @@ class Bound:
     def frames(self) -> int:
         return len(self.times)
 
+    @abstractmethod
     def rows(self, seen: Seen, frames: Sequence[int]) -> Any:
         """(copies, frames, m) as a tensor."""
-        raise NotImplementedError
 
     def pictures(self, seen: Seen, frames: Sequence[int]) -> Any:
         """(copies, frames, height, width[, channels]) as a tensor; None where states are observed."""

@@ -145,11 +145,12 @@ def _add_mass(
     inertia: ArrayLike | None,
 ) -> tuple[float, NDArray[np.float64], NDArray[np.float64]]:
     """Density and mass are two ways to say the same; the one that was given is in force."""
-    if (density is None) == (mass is None):
+    said = {option: number for option, number in (("density", density), ("mass", mass)) if number is not None}
+    if len(said) != 1:
         raise ValueError(f"{name}: give either density (kg/m³) or mass (kg)")
-    given = "mass" if density is None else "density"
-    value = float(filled(f"{name}.{given}", mass if density is None else density, (), positive=True))  # type: ignore[arg-type]
-    whole = value if density is None else value * solid.unit.mass
+    ((given, number_given),) = said.items()
+    value = float(filled(f"{name}.{given}", number_given, (), positive=True))
+    whole = value if given == "mass" else value * solid.unit.mass
     ways = [("density", DENSITY, whole / solid.unit.mass, "kg/m³"), ("mass", GIVEN_MASS, whole, "kg")]
     for option, column, number, unit in sorted(ways, key=lambda way: way[0] != given):
         draft.parameter(f"{name}.{option}", column, rows, number, unit=unit, bounds=(1e-6, None), uniform=True,
