@@ -8,17 +8,16 @@ lanes (their index is replaced), effects happen for active lanes only, in the or
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from .. import ir
 from ..builtins import TABLE
-from ..types import BOOL, FLOAT32, FLOAT64, Scalar, Type, element_size, leaf_offsets, leaves
-from .cpp import _TYPES, Code, _Emitter, _literal
-from .ownership import thread_indices
-from .uniform import is_divergent, varying_values
-from .windows import find_windows, window_code
+from ..types import BOOL, FLOAT32, FLOAT64, Scalar
+from .cpp import _TYPES, Code
+from .lane_memory import VECTORS, LaneMemory
+from .uniform import is_divergent
+from .windows import window_code
 
-_VECTORS = {"bool": "vb", "int32": "vi", "int64": "vl", "uint32": "vu", "float32": "vf", "float64": "vd"}
 _INFIX = frozenset(("add", "sub", "mul", "div", "lt", "le", "gt", "ge", "eq", "ne", "bitand", "bitor", "bitxor"))
 
 
@@ -46,19 +45,7 @@ def emit_lanes(kernel: ir.Kernel, name: str, width: int, *, contiguous: frozense
     return _LaneEmitter(kernel, name, contiguous, width).run()
 
 
-class _LaneEmitter(_Emitter):
-    def __init__(self, kernel: ir.Kernel, name: str, contiguous: frozenset[int], width: int):
-        super().__init__(kernel, name, contiguous, debug=False)
-        self.width = width
-        self.varying = varying_values(kernel)
-        self.axes = thread_indices(kernel)
-        self.mask, self.full = "active", "full"
-        self.divergent = False
-        self.masks = 0
-        self.sums: list[tuple[ir.ArrayRef, str, ir.Value, tuple[str, int]]] = []
-        self.rows = self.row_widths()
-        self.windows = find_windows(kernel, self.varying, self.is_own_access, self.is_whole)
-
+class _LaneEmitter(LaneMemory):
     # -- the whole
     def run(self) -> Code:
         self.unpack()
@@ -89,84 +76,6 @@ class _LaneEmitter(_Emitter):
         before, opened, closed = window_code(kernel=self.kernel, windows=self.windows, width=w)
         text = [*self.function_text, *head, *head_lines, *own, *before, *loop, *opened, *body, *closed, "    }", "}"]
         return Code(self.entry, "\n".join(text) + "\n", self.sites, self.kernel.name)
-
-    def in_window(self, s: ir.Load | ir.Store | ir.Atomic) -> bool:
-        return (s.array.position, s.array.role) in self.windows and self.is_own_access(s) and not self.divergent
-
-    def own_place(self, s: ir.Load | ir.Store | ir.Atomic) -> str:
-        """A pointer to the first leaf of the element of the group's first thread."""
-        first = leaves(s.array.type.element)
-        if self.in_window(s):
-            return f"({_TYPES[first[0].name]}*)w{s.array.position}_{s.array.role}"
-        place = "thread"
-        if self.kernel.block:
-            names = [*[f"(int64_t){self.name(v)}" for v in s.index[:-1]], f"thread % {self.kernel.block}"]
-            place = names[0]
-            for axis in range(1, s.array.type.ndim):
-                place = f"({place} * a{s.array.position}_n{axis} + {names[axis]})"
-        return f"{self.pointer(s.array, 0)} + {place} * {len(first)}"
-
-    def own_arrays(self) -> set[int]:
-        return {s.array.position for s in self.kernel.body.walk()
-                if isinstance(s, (ir.Load, ir.Store, ir.Atomic)) and self.is_own_access(s)}  # fmt: skip
-
-    def own_condition(self, p: int) -> str:
-        """An element of its own lies at the linear index of the thread, if the array has the shape of the grid."""
-        if self.kernel.block:
-            return "true"
-        inner = [f"a{p}_n{axis} == dim{axis}" for axis in range(1, self.kernel.dims)]
-        return " && ".join(inner) or "true"
-
-    def is_own_access(self, s: ir.Load | ir.Store | ir.Atomic) -> bool:
-        """Whether the elements of a group lie side by side, in the order of its lanes."""
-        if self.kernel.block:
-            first, last = s.index[:-1], s.index[-1]
-            is_run = self.axes.get(last) == self.kernel.dims - 1 and not any(v in self.varying for v in first)
-            return is_run and self.is_dense(s.array)
-        order = [self.axes.get(v, -1) for v in s.index]
-        return order == list(range(self.kernel.dims)) and self.is_dense(s.array)
-
-    def is_dense(self, array: ir.ArrayRef) -> bool:
-        """Whether elements follow each other without gaps, all leaves of one type."""
-        if array.role in ("value", "grad") and array.position not in self.contiguous:
-            return False
-        return len(set(leaves(array.type.element))) == 1 and leaves(array.type.element)[0] is not BOOL
-
-    def row_widths(self) -> dict[int, int]:
-        """Arrays of two dimensions of which each thread reads its own row at literal places: how long rows may be."""
-        found: dict[int, int] = {}
-        for s in self.kernel.body.walk():
-            if isinstance(s, ir.Load) and self.is_row_access(s):
-                last = s.index[1]
-                assert isinstance(last, ir.Const)
-                found[s.array.position] = max(found.get(s.array.position, 0), int(last.value) + 1)
-        return {p: n for p, n in found.items() if n in (2, 3, 4)}
-
-    def is_row_access(self, s: ir.Load) -> bool:
-        return (
-            self.kernel.dims == 1
-            and s.array.type.ndim == 2
-            and self.axes.get(s.index[0]) == 0
-            and isinstance(s.index[1], ir.Const)
-            and self.is_dense(s.array)
-            and len(leaves(s.array.type.element)) == 1
-        )
-
-    # -- values
-    def is_varying(self, value: ir.Value) -> bool:
-        return value in self.varying
-
-    def kind(self, value: ir.Value) -> str:
-        return _VECTORS[value.type.name] if value in self.varying else _TYPES[value.type.name]
-
-    def vector(self, value: ir.Value) -> str:
-        """A value as a vector, whatever it is."""
-        name = self.name(value)
-        if value in self.varying:
-            return name
-        if isinstance(value, ir.Const):
-            return f"kc_splat(({_TYPES[value.type.name]}){_literal(value)})"
-        return f"kc_splat({name})"
 
     # -- operations
     def emit_Op(self, s: ir.Op) -> None:
@@ -211,10 +120,10 @@ class _LaneEmitter(_Emitter):
     def lane_cast(self, target: Scalar, value: ir.Value) -> str:
         x, source = self.vector(value), value.type
         if source is BOOL:
-            return f"__builtin_convertvector(-{x}, {_VECTORS[target.name]})"
+            return f"__builtin_convertvector(-{x}, {VECTORS[target.name]})"
         if source.is_float and not target.is_float:
             return f"kc_to_{target.name}({x})"
-        return f"__builtin_convertvector({x}, {_VECTORS[target.name]})"
+        return f"__builtin_convertvector({x}, {VECTORS[target.name]})"
 
     def emit_Query(self, s: ir.Query) -> None:
         if s.what != "tid":
@@ -248,238 +157,6 @@ class _LaneEmitter(_Emitter):
             self.put(f"    {step}")
             self.put("  } }")
         self.define(s.out, f"x{s.axis}")
-
-    # -- memory
-    def pointer(self, array: ir.ArrayRef, comp: int) -> str:
-        kind, offset = leaves(array.type.element)[comp], leaf_offsets(array.type.element)[comp]
-        return f"({_TYPES[kind.name]}*)(a{array.position}_{array.role} + {offset})"
-
-    def safe_index(self, s: ir.Load | ir.Store | ir.Atomic) -> list[str]:
-        """Index vectors whose inactive lanes point at the first element."""
-        found = []
-        for v in s.index:
-            x = self.vector(v)
-            if self.divergent and v in self.varying:
-                zero = "(vi){}" if v.type.size == 4 else "(vl){}"
-                x = f"kc_select({self.mask}, {x}, {zero})" if v.type is not BOOL else x
-            found.append(x)
-        return found
-
-    def offsets(self, s: ir.Load | ir.Store | ir.Atomic) -> str:
-        """A variable with the place of each lane's element: counted in leaves where they lie densely, else in bytes."""
-        array, p = s.array, s.array.position
-        index = self.safe_index(s)
-        if self.is_dense(array):
-            names = [self.narrow(v, x) for v, x in zip(s.index, index, strict=True)]
-            text = names[0]
-            for axis in range(1, array.type.ndim):
-                text = f"({text} * (int32_t)a{p}_n{axis} + {names[axis]})"
-            count = len(leaves(array.type.element))
-            return self.temporary("vi", f"{text} * {count}" if count > 1 else text)
-        wide = [f"__builtin_convertvector({x}, vl)" for x in index]
-        if array.role in ("value", "grad") and p not in self.contiguous:
-            step = "s" if array.role == "value" else "g"
-            text = " + ".join(f"{x} * a{p}_{step}{axis}" for axis, x in enumerate(wide))
-        else:
-            text = wide[0]
-            for axis in range(1, array.type.ndim):
-                text = f"({text} * a{p}_n{axis} + {wide[axis]})"
-            text = f"{text} * (int64_t){element_size(array.type.element)}"
-        return self.temporary("vl", text)
-
-    def narrow(self, value: ir.Value, text: str) -> str:
-        return text if value.type.name == "int32" else f"__builtin_convertvector({text}, vi)"
-
-    def temporary(self, kind: str, text: str) -> str:
-        name = f"m{len(self.names)}"
-        self.names[ir.Value(BOOL)] = name
-        self.put(f"const {kind} {name} = {text};")
-        return name
-
-    def is_uniform_access(self, s: ir.Load | ir.Store | ir.Atomic) -> bool:
-        return not any(v in self.varying for v in s.index)
-
-    def emit_Load(self, s: ir.Load) -> None:
-        if self.is_uniform_access(s) and not any(v in self.varying for v in s.outs):
-            super().emit_Load(s)
-            return
-        if self.in_window(s):
-            for out, text in zip(s.outs, self.own_load(s), strict=True):
-                self.define(out, text)
-        elif self.is_own_access(s):
-            for out in s.outs:
-                self.put(f"{self.kind(out)} {self.name(out)};")
-            self.put(f"if ({self.full} && own{s.array.position}) {{")
-            for out, text in zip(s.outs, self.own_load(s), strict=True):
-                self.put(f"    {self.name(out)} = {text};")
-            self.put("} else {")
-            self.depth += 1
-            self.gather(s, declare=False)
-            self.depth -= 1
-            self.put("}")
-        elif self.is_row_access(s) and s.array.position in self.rows:
-            self.row_load(s, self.rows[s.array.position])
-        else:
-            self.gather(s, declare=True)
-
-    def row_load(self, s: ir.Load, n: int) -> None:
-        (out,), last = s.outs, s.index[1]
-        assert isinstance(last, ir.Const)
-        self.put(f"{self.kind(out)} {self.name(out)};")
-        self.put(f"if ({self.full} && a{s.array.position}_n1 == {n})")
-        base = f"{self.pointer(s.array, 0)} + thread * {n}"
-        self.put(f"    {self.name(out)} = kc_load_own<{n}>({base}, {last.value});")
-        self.put("else {")
-        self.depth += 1
-        self.gather(s, declare=False)
-        self.depth -= 1
-        self.put("}")
-
-    def own_load(self, s: ir.Load) -> list[str]:
-        count, base = len(leaves(s.array.type.element)), self.own_place(s)
-        return [f"kc_load_own<{count}>({base}, {comp})" for comp in s.comps]
-
-    def gather(self, s: ir.Load, *, declare: bool) -> None:
-        at = self.offsets(s)
-        for out, comp in zip(s.outs, s.comps, strict=True):
-            kind, offset = leaves(s.array.type.element)[comp], leaf_offsets(s.array.type.element)[comp]
-            if self.is_dense(s.array):
-                text = f"kc_gather({self.pointer(s.array, comp)}, {at})"
-            elif kind is BOOL:
-                text = f"kc_gather_bytes((const bool*)(a{s.array.position}_{s.array.role} + {offset}), {at})"
-            else:
-                text = f"kc_gather_{kind.name}(a{s.array.position}_{s.array.role} + {offset}, {at})"
-            if declare:
-                self.define(out, text)
-            else:
-                self.put(f"{self.name(out)} = {text};")
-
-    def emit_Store(self, s: ir.Store) -> None:
-        if self.is_taken(s):
-            self.put(f"if (!special{s.array.position}) {{")
-        self.scatter(s, lambda place, value: f"{place} = {value};")
-        if self.is_taken(s):
-            self.put("}")
-
-    def emit_Atomic(self, s: ir.Atomic) -> None:
-        if self.is_sum(s):
-            self.reduce(s)
-        elif self.is_first(s):
-            special = f"special{s.array.position}"
-            self.scatter(s, lambda place, value: f"{place} = ({special} ? 0 : {place}) + {value};")
-        else:
-            self.scatter(s, lambda place, value: f"{place} += {value};")
-
-    # -- sums of all lanes
-    def block(self, block: ir.Block) -> None:
-        outer, self.sums = self.sums, []
-        for stmt in block.body:
-            if self.sums and not self.may_wait(stmt):
-                self.put_sums()
-            self.statement(stmt)
-        self.put_sums()
-        self.sums = outer
-
-    def may_wait(self, stmt: ir.Stmt) -> bool:
-        """Whether sums that come before a statement may be added to memory after it."""
-        if isinstance(stmt, ir.Atomic):
-            return self.is_sum(stmt)
-        if isinstance(stmt, ir.Load):
-            return stmt.array.role == "value" and all(w[0] is not stmt.array for w in self.sums)
-        return isinstance(stmt, (ir.Op, ir.Query))
-
-    def is_sum(self, s: ir.Atomic) -> bool:
-        return self.is_uniform_access(s) and not any(v.type is BOOL for v in s.values)
-
-    def reduce(self, s: ir.Atomic) -> None:
-        """All lanes add to one element: they are summed first. Four numbers are summed as fast as one, so they wait."""
-        pointer = self.element(s)
-        offsets = leaf_offsets(s.array.type.element)
-        self.sums += [
-            (s.array, self.leaf(s, pointer, c), v, (pointer, offsets[c]))
-            for c, v in zip(s.comps, s.values, strict=True)
-        ]
-
-    def put_sums(self) -> None:
-        waiting, self.sums = self.sums, []
-        while waiting:
-            kind = waiting[0][2].type
-            part = waiting[: 4 if self.width >= 4 else 1]
-            part = part[: next((k for k, w in enumerate(part) if w[2].type is not kind), len(part))]
-            waiting = waiting[len(part) :]
-            mask, values = f"{self.full}, {self.mask}", [self.vector(w[2]) for w in part]
-            if len(part) == 1:
-                self.put(f"{part[0][1]} += kc_sum({mask}, {values[0]});")
-                continue
-            vector = _VECTORS[kind.name]
-            values += [f"{vector}{{}}"] * (4 - len(part))
-            sums = self.temporary(vector, f"kc_sum4({mask}, {', '.join(values)})")
-            first, offset = part[0][3]
-            if [w[3] for w in part] == [(first, offset + k * kind.size) for k in range(4)]:
-                self.put(f"kc_add4(({_TYPES[kind.name]}*)({first} + {offset}), {sums});")
-                continue
-            for k, (_, place, _, _) in enumerate(part):
-                self.put(f"{place} += {sums}[{k}];")
-
-    def scatter(self, s: ir.Store | ir.Atomic, write: Callable[[str, str], str]) -> None:
-        """Write the active lanes in thread order; a group that owns its elements writes them together."""
-        if self.in_window(s):
-            self.own_write(s)
-        elif self.is_own_access(s) and self.is_whole(s):
-            self.put(f"if ({self.full} && own{s.array.position}) {{")
-            self.own_write(s)
-            self.put("} else {")
-            self.depth += 1
-            self.each_lane(s, write, partial=self.own_condition(s.array.position) == "true")
-            self.depth -= 1
-            self.put("}")
-        else:
-            self.each_lane(s, write)
-
-    def is_whole(self, s: ir.Store | ir.Atomic) -> bool:
-        count = len(leaves(s.array.type.element))
-        return count == 1 or (len(s.comps) == count and count <= 3)
-
-    def own_write(self, s: ir.Store | ir.Atomic) -> None:
-        count, base = len(leaves(s.array.type.element)), self.own_place(s)
-        values = [self.vector(s.values[s.comps.index(c)]) for c in range(count)]
-        if self.is_first(s):
-            # Zeros are read instead of asking: the compiler would read both.
-            kind = _TYPES[s.values[0].type.name]
-            base = self.temporary("auto", base)
-            old = self.temporary("auto", f"special{s.array.position} ? ({kind}*)kc_zeros : {base}")
-            values = [f"kc_load_own<{count}>({old}, {c}) + {v}" for c, v in enumerate(values)]
-        elif isinstance(s, ir.Atomic):
-            values = [f"kc_load_own<{count}>({base}, {c}) + {v}" for c, v in enumerate(values)]
-        self.put(f"    kc_store_own({base}, {', '.join(values)});")
-
-    def each_lane(self, s: ir.Store | ir.Atomic, write: Callable[[str, str], str], *, partial: bool = False) -> None:
-        """Write lane by lane; `partial`: the group is known not to be full."""
-        at = self.offsets(s)
-        buffers = [self.temporary(_VECTORS[v.type.name], self.vector(v)) for v in s.values]
-        if not partial:
-            self.put(f"if ({self.full}) {{")
-            self.put(f"    for (int l = 0; l < {self.width}; ++l) {{")
-            self.one_lane(s, at, buffers, write)
-            self.put("    }")
-            self.put("} else {")
-        bits = f"b{len(self.names)}"
-        self.names[ir.Value(BOOL)] = bits
-        self.put(f"    for (uint32_t {bits} = kc_bits({self.mask}); {bits}; {bits} &= {bits} - 1) {{")
-        self.put(f"        const int l = __builtin_ctz({bits});")
-        self.one_lane(s, at, buffers, write)
-        self.put("    }")
-        if not partial:
-            self.put("}")
-
-    def one_lane(self, s: ir.Store | ir.Atomic, at: str, buffers: list[str], write: Callable[[str, str], str]) -> None:
-        element: Type = s.array.type.element
-        unit = f" * {leaves(element)[0].size}" if self.is_dense(s.array) else ""
-        self.put(f"        char* const e = a{s.array.position}_{s.array.role} + (int64_t){at}[l]{unit};")
-        for value, buffer, comp in zip(s.values, buffers, s.comps, strict=True):
-            kind, offset = _TYPES[leaves(element)[comp].name], leaf_offsets(element)[comp]
-            item = f"({buffer}[l] != 0)" if value.type is BOOL else f"{buffer}[l]"
-            self.put("        " + write(f"*({kind}*)(e + {offset})", item))
 
     # -- control
     def new_mask(self, text: str) -> str:
@@ -619,8 +296,8 @@ class _LaneEmitter(_Emitter):
             if len(self.varying) == before:
                 break
         ns = f"kc_lanes_{self.width}::"
-        params = [f"const {ns}{_VECTORS[p.type.name]} {self.name(p)}" for p in custom.body.params]
-        results = [f"{ns}{_VECTORS[y.type.name]}* out{k}" for k, y in enumerate(custom.body.yields)]
+        params = [f"const {ns}{VECTORS[p.type.name]} {self.name(p)}" for p in custom.body.params]
+        results = [f"{ns}{VECTORS[y.type.name]}* out{k}" for k, y in enumerate(custom.body.yields)]
         self.block(custom.body)
         for k, y in enumerate(custom.body.yields):
             self.put(f"*out{k} = {self.vector(y)};")
