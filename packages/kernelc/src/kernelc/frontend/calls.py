@@ -1,4 +1,4 @@
-"""Calls: built-ins, constructors, functions (inlined), and the intrinsics that know the launch."""
+"""Calls of built-ins and of functions, which are inlined; constructors.py and launch_calls.py have the others."""
 
 from __future__ import annotations
 
@@ -7,53 +7,44 @@ import builtins as python
 import inspect
 import math
 from abc import abstractmethod
-from collections.abc import Sequence
 from typing import Any
 
 from .. import types as t
 from ..builtins import TABLE, CompoundRow, ScalarRow
-from ..errors import MissingReturn, NoOverload, NotDifferentiable, Recursion, TypeMismatch, Unsupported, WrongType
+from ..errors import MissingReturn, NoOverload, Recursion, TypeMismatch, Unsupported, WrongType
 from ..ir import (
     FALSE,
     TRUE,
-    Atomic,
     Block,
     Builder,
     Call,
     Custom,
     Gradient,
-    Op,
-    Record,
-    Store,
     Value,
-    const,
     prune_block,
 )
 from . import intrinsics
-from .convert import Frame, Restart
-from .expressions import Expressions
+from .constructors import TYPES_ARE
+from .convert import Frame
 from .function import Func
 from .generators import yields
-from .source import MISSING, Capture, Source, always_exits, assigned_names, freeze
+from .launch_calls import LaunchCalls
+from .source import Capture, Source, always_exits, assigned_names
 from .values import (
     Agg,
-    ArrayVal,
     Known,
-    ShapeVal,
     TupleVal,
     Weak,
     describe,
     flatten,
     is_number,
-    length_of,
+    known_type,
     of_type,
-    static_int,
     type_name,
     type_of,
 )
 
 _PYTHON_NAMES = ((python.abs, "abs"), (python.min, "min"), (python.max, "max"), (python.pow, "pow"))
-_TYPES = "types are float, int, bool, kc.float3, kc.mat33, a @kc.struct, …"
 
 
 class Gradients:
@@ -63,7 +54,7 @@ class Gradients:
         self.function = function
 
 
-class Calls(Expressions):
+class Calls(LaunchCalls):
     """Lowers calls."""
 
     def call(self, node: ast.Call) -> Any:
@@ -182,150 +173,6 @@ class Calls(Expressions):
         # All of them take reals: math.fabs(-3) is 3.0.
         reals = [self.as_real(a, node) if is_number(a) else a for a in args]
         return self.scalar_call(TABLE.scalar(known), reals, node)
-
-    # -- conversions and constructors
-    def conversion(self, target: type, args: list[Any], node: ast.AST) -> Any:
-        if len(args) != 1 or not is_number(args[0]):
-            shown = ", ".join(describe(a) for a in args) or "nothing"
-            raise self.fail(TypeMismatch, f"{target.__name__}() converts one number, not {shown}", node,
-                            advice="pass a number, for instance an element or a component")  # fmt: skip
-        value = args[0]
-        if isinstance(value, Weak):
-            return Weak(target(value.value))
-        if target is bool:
-            return self.b.cast(t.BOOL, value)
-        if target is int:
-            return self.to_integer(value, node)
-        return self.as_real(value, node)
-
-    def to_integer(self, value: Any, node: ast.AST) -> Any:
-        if isinstance(value, Weak):
-            return Weak(int(value.value))
-        return value if value.type.is_int else self.b.cast(t.INT32, value)
-
-    def construct(self, kind: t.Type, args: list[Any], node: ast.AST) -> Any:
-        if isinstance(kind, t.Scalar):
-            return self.construct_scalar(kind, args, node)
-        assert isinstance(kind, t.Composite)
-        if not args:
-            return self.zero(t.resolve(kind, self.real))
-        if isinstance(kind, t.Transform) and len(args) == 2:
-            parts = [flatten(a) for a in args]
-            if isinstance(type_of(args[0]), t.Vec) and isinstance(type_of(args[1]), (t.Quat, t.Vec)):
-                args = [v for p in parts for v in (p or [])]
-        if len(args) == 1 and isinstance(args[0], Agg):
-            args = self.regroup(kind, args[0], node)
-        elif len(args) == 1 and kind.count > 1 and is_number(args[0]) and isinstance(kind, t.Vec):
-            args = args * kind.count
-        elif isinstance(kind, t.Mat) and len(args) == kind.c and all(type_of(a) == t.Vec(kind.r, a.leaves[0].type)
-                                                                   for a in args if isinstance(a, Agg)):  # fmt: skip
-            # Vectors are columns.
-            if all(isinstance(a, Agg) for a in args):
-                args = [args[j].leaves[i] for i in range(kind.r) for j in range(kind.c)]
-        elif isinstance(kind, (t.Vec, t.Quat)) and any(isinstance(a, Agg) for a in args):
-            args = [leaf for a in args for leaf in (flatten(a) or [a])]
-        if len(args) != kind.count or not all(is_number(a) for a in args):
-            shown = ", ".join(describe(a) for a in args)
-            raise self.fail(NoOverload, f"{kind!r} is made of {kind.count} numbers, not of ({shown})", node,
-                            advice=f"give {kind.count} numbers, or none for zeros")  # fmt: skip
-        scalar = self.scalar_of(kind, args, node)
-        return Agg(kind.with_scalar(scalar), tuple(self.number(a, scalar, node) for a in args))
-
-    def regroup(self, kind: t.Composite, value: Agg, node: ast.AST) -> list[Any]:
-        """A composite from another of the same size: a conversion of precision, or vector against quaternion."""
-        if isinstance(value.type, t.Composite) and value.type.count == kind.count and not isinstance(kind, t.Mat):
-            if kind.scalar is not t.REAL:
-                return [self.construct_scalar(kind.scalar, [v], node) for v in value.leaves]
-            return list(value.leaves)
-        if isinstance(value.type, t.Mat) and isinstance(kind, t.Mat) and value.type.shape == kind.shape:
-            if kind.scalar is not t.REAL:
-                return [self.construct_scalar(kind.scalar, [v], node) for v in value.leaves]
-            return list(value.leaves)
-        return [value]
-
-    def scalar_of(self, kind: t.Composite, args: list[Any], node: ast.AST) -> t.Scalar:
-        """A polymorphic constructor takes the precision of its arguments."""
-        if kind.scalar is not t.REAL:
-            return kind.scalar
-        reals = [a for a in args if isinstance(a, Value) and a.type.is_float]
-        for other in reals[1:]:
-            self.common_type(reals[0], other, node)
-        return reals[0].type if reals else self.real
-
-    def construct_scalar(self, kind: t.Scalar, args: list[Any], node: ast.AST) -> Any:
-        if len(args) != 1 or not is_number(args[0]):
-            shown = ", ".join(describe(a) for a in args) or "nothing"
-            raise self.fail(TypeMismatch, f"kc.{kind}() converts one number, not {shown}", node,
-                            advice="pass a number, for instance an element or a component")  # fmt: skip
-        kind = self.real if kind is t.REAL else kind
-        if isinstance(args[0], Weak):
-            if isinstance(args[0].value, float) and not kind.is_float:
-                return const(kind, int(args[0].value))
-            return const(kind, args[0].value)
-        return self.b.cast(kind, args[0])
-
-    def zero(self, kind: t.Type) -> Any:
-        return of_type(kind, [const(s, 0) for s in t.leaves(kind)])
-
-    def construct_struct(self, kind: t.Struct, args: list[Any], named: dict[str, Any], node: ast.AST) -> Agg:
-        resolved = t.resolve(kind, self.real)
-        assert isinstance(resolved, t.Struct)
-        unknown = [n for n in named if n not in resolved.names]
-        if unknown or len(args) > len(resolved.fields):
-            found = f"{', '.join(unknown)}" if unknown else f"{len(args)} of them"
-            raise self.fail(NoOverload, f"{kind.name} has the fields {', '.join(resolved.names)}, not {found}", node,
-                            advice=f"write {kind.name}({', '.join(f'{n}=…' for n in resolved.names)})")  # fmt: skip
-        given = dict(zip(resolved.names, args, strict=False))
-        double = [n for n in named if n in given]
-        if double:
-            raise self.fail(
-                NoOverload, f"{kind.name} gets {', '.join(double)} twice", node, advice="name each field once"
-            )
-        given |= named
-        leaves: list[Value] = []
-        for name, field in resolved.fields:
-            value = self.convert(given[name], field, node, f"field {name!r}") if name in given else self.zero(field)
-            leaves.extend(flatten(value) or [])
-        return Agg(resolved, tuple(leaves))
-
-    def call_local(self, args: list[Any], node: ast.AST) -> Agg:
-        n = static_int(args[0]) if args else None
-        if n is None or not 0 < n <= 256:
-            raise self.fail(TypeMismatch, "kc.local(n, T): n is a literal from 1 to 256", node,
-                            advice="use an array for more, with a row for each thread")  # fmt: skip
-        element = self.annotated(args[1], node) if len(args) > 1 else self.real
-        kind = t.Local(n, element)
-        return Agg(kind, tuple(const(s, 0) for s in t.leaves(kind)))
-
-    def annotated(self, value: Any, node: ast.AST) -> t.Type:
-        """The type that an annotation or an argument means."""
-        try:
-            return self.resolved(value.object if isinstance(value, Known) else None)
-        except WrongType:
-            found = describe(value).removeprefix("the type ")
-            raise self.fail(TypeMismatch, f"{found} is no type of the kernel language", node, advice=_TYPES) from None
-
-    def static_argument(self, value: Any, node: ast.AST) -> Any:
-        if isinstance(value, Known):
-            return value.object
-        number = static_int(value)
-        if number is None:
-            raise self.fail(TypeMismatch, f"{describe(value)} is not known while compiling", node,
-                            advice="use a literal or a module constant")  # fmt: skip
-        return number
-
-    def call_len(self, args: list[Any], node: ast.AST) -> Any:
-        if len(args) == 1 and isinstance(args[0], ArrayVal):
-            return self.b.query("shape", 0, args[0].array)
-        if len(args) == 1 and isinstance(args[0], TupleVal):
-            return Weak(len(args[0].items))
-        if len(args) == 1 and isinstance(args[0], ShapeVal):
-            return Weak(args[0].array.type.ndim)
-        n = length_of(type_of(args[0])) if len(args) == 1 else None
-        if n is None:
-            shown = ", ".join(map(describe, args)) or "nothing"
-            raise self.fail(TypeMismatch, f"{shown} has no length", node, advice="arrays, vectors and tuples have one")
-        return Weak(n)
 
     # -- built-ins
     def scalar_call(self, row: ScalarRow, args: list[Any], node: ast.AST) -> Any:
@@ -472,7 +319,7 @@ class Calls(Expressions):
         try:
             return self.resolved(hint) if hint is not None else None
         except WrongType as error:
-            raise TypeMismatch(error.message, source.annotation_span(name), advice=_TYPES) from None
+            raise TypeMismatch(error.message, source.annotation_span(name), advice=TYPES_ARE) from None
 
     # -- functions with a rule of their own
     def custom_call(self, function: Func, args: list[Any], named: dict[str, Any], node: ast.Call) -> Any:
@@ -485,11 +332,11 @@ class Calls(Expressions):
         custom, result = self.custom(function, list(bound.values()), node)
         outs = [Value(v.type, function.name) for v in custom.body.yields]
         self.b.emit(Call(outs, custom, flat, self.b.span))
-        return of_type(_type(result), outs)
+        return of_type(known_type(result), outs)
 
     def custom(self, function: Func, args: list[Any], node: ast.AST) -> tuple[Custom, Any]:
         """The function and its rule for arguments of these types, lowered once."""
-        key = (function, tuple(_type(a) for a in args))
+        key = (function, tuple(known_type(a) for a in args))
         if key not in self.customs:
             assert function.rule is not None
             body, result = self.separately(function, function.source, args, node)
@@ -504,7 +351,7 @@ class Calls(Expressions):
         """Lower a function into a block of its own, with fresh parameters of the given types."""
         block, saved = Block(), self.b
         self.b = Builder(block, saved.span)
-        params = [of_type(_type(v), [Value(s, source.name) for s in t.leaves(_type(v))]) for v in like]
+        params = [of_type(known_type(v), [Value(s, source.name) for s in t.leaves(known_type(v))]) for v in like]
         block.params = [leaf for p in params for leaf in (flatten(p) or [])]
         env, self.frame = self.frame, Frame(self.frame.source)
         calls, self.calls = self.calls, [c for c in self.calls if c[0] is not function]
@@ -521,7 +368,7 @@ class Calls(Expressions):
         got = list(back.items) if isinstance(back, TupleVal) and len(params) > 1 else [back]
         if len(params) == 1 and isinstance(back, TupleVal) and len(back.items) == 1:
             got = list(back.items)
-        want, have = [_type(p) for p in params], [type_of(g) for g in got]
+        want, have = [known_type(p) for p in params], [type_of(g) for g in got]
         if want != have:
             assert function.rule is not None
             wanted, found = ", ".join(map(type_name, want)), ", ".join(map(describe, got))
@@ -552,175 +399,11 @@ class Calls(Expressions):
         items, at = [], 0
         for v in bound:
             n = len(flatten(v) or [])
-            if all(s.is_float for s in t.leaves(_type(v))):
-                items.append(of_type(_type(v), outs[at : at + n]))
+            if all(s.is_float for s in t.leaves(known_type(v))):
+                items.append(of_type(known_type(v), outs[at : at + n]))
             at += n
         return items[0] if len(items) == 1 else TupleVal(tuple(items))
 
-    # -- intrinsics
-    def call_static(self, node: ast.Call) -> Any:
-        if len(node.args) != 1 or node.keywords:
-            raise self.fail(NoOverload, "kc.static() takes one expression", node, advice="write kc.static(expression)")
-        scope: dict[str, Any] = dict(self.frame.source.globals)
-        scope |= {n: c.cell_contents for n, c in self.frame.source.cells.items()}
-        for name, value in self.frame.env.items():
-            if isinstance(value, Weak):
-                scope[name] = value.value
-            elif isinstance(value, Known):
-                scope[name] = value.object
-            elif name in scope:
-                del scope[name]
-        code = compile(ast.Expression(node.args[0]), self.frame.source.file, "eval")
-        for part in ast.walk(node.args[0]):
-            self.static_read(part)
-        try:
-            return self.wrap(eval(code, scope))
-        except Exception as error:
-            unknown = getattr(error, "name", "") if isinstance(error, NameError) else ""
-            if unknown in self.frame.env:
-                text = f"kc.static: {unknown!r} is not known while compiling"
-                raise self.fail(TypeMismatch, text, node, advice="use constants and names from outside only") from None
-            raise self.fail(TypeMismatch, f"kc.static: {type(error).__name__}: {error}", node,
-                            advice="the expression runs in Python while the kernel is compiled") from None  # fmt: skip
-
-    def static_read(self, node: ast.AST) -> Any:
-        """What a name or a chain of attributes means, captured on the way."""
-        if isinstance(node, ast.Name):
-            if node.id in self.frame.env:
-                value = self.frame.env[node.id]
-                return value.object if isinstance(value, Known) else MISSING
-            value, capture = self.frame.source.lookup(node.id)
-            self.capture(capture)
-            return value
-        if isinstance(node, ast.Attribute):
-            base = self.static_read(node.value)
-            value = getattr(base, node.attr, MISSING) if base is not MISSING else MISSING
-            if value is not MISSING:
-                self.capture(Capture(base, node.attr, value, freeze(value)))
-            return value
-        return MISSING
-
-    def call_where(self, node: ast.Call) -> Any:
-        if len(node.args) != 3 or node.keywords:
-            raise self.fail(NoOverload, "kc.where() takes three arguments", node,
-                            advice="write kc.where(condition, a, b)")  # fmt: skip
-        test, a, b = node.args
-        cond = self.truth(self.expr(test), test)
-        if isinstance(cond, Weak):
-            return self.expr(a if cond.value else b)
-        return self.conditional(cond, lambda: self.expr(a), lambda: self.expr(b), node)
-
-    def call_stop_grad(self, args: list[Any], node: ast.AST) -> Any:
-        if len(args) != 1:
-            raise self.fail(NoOverload, "kc.stop_grad() takes one value", node, advice="write kc.stop_grad(x)")
-        value = self.strengthen(args[0])
-        leaves = flatten(value)
-        if leaves is None:
-            raise self.fail(TypeMismatch, f"kc.stop_grad() of {describe(value)}", node,
-                            advice="stop the gradient of what is read from it")  # fmt: skip
-        outs = []
-        for leaf in leaves:
-            if leaf.type.is_float:
-                out = Value(leaf.type, leaf.name)
-                self.b.emit(Op(out, "stop_grad", (leaf,), self.b.span))
-                leaf = out
-            outs.append(leaf)
-        return of_type(_type(value), outs)
-
-    def call_tid(self, args: list[Any], node: ast.AST, count: int = 1) -> Any:
-        if args:
-            raise self.fail(
-                NoOverload, "kc.tid() takes no arguments", node, advice="write i = kc.tid(), i, j = kc.tid()"
-            )
-        span = self.span(node)
-        if self.dims is not None and self.dims[0] != count:
-            here, there = f"{count} ind{'ex' if count == 1 else 'ices'}", f"{self.dims[0]} at line {self.dims[1].line}"
-            raise self.fail(TypeMismatch, f"kc.tid() gives {here} here, but {there}", node,
-                            advice="unpack it in the same way everywhere: the grid has one number of axes")  # fmt: skip
-        self.dims = self.dims or (count, span)
-        values = self.tids[:count]
-        return values[0] if count == 1 else TupleVal(tuple(values))
-
-    def call_load(self, args: list[Any], node: ast.AST) -> Any:
-        array, index = self.array_arguments(args, 1, "load(a, i)", node)
-        return self.subscript(array, index, node)
-
-    def call_store(self, args: list[Any], node: ast.AST) -> Any:
-        array, index = self.array_arguments(args[:-1], 1, "store(a, i, v)", node)
-        self.store(array, self.array_index(array, index, node), args[-1], node)
-        return None
-
-    def array_arguments(self, args: Sequence[Any], least: int, usage: str, node: ast.AST) -> tuple[ArrayVal, list[Any]]:
-        if len(args) <= least or not isinstance(args[0], ArrayVal):
-            name, found = usage.split("(")[0], describe(args[0]) if args else "nothing"
-            text = f"the first argument of kc.{name}() is an array, not {found}"
-            if args and isinstance(args[0], ArrayVal):
-                text = f"kc.{name}() got too few arguments"
-            raise self.fail(NoOverload, text, node, advice=f"write kc.{usage}")
-        return args[0], list(args[1:])
-
-    def store(self, base: ArrayVal, index: list[Value], value: Any, node: ast.AST) -> None:
-        kind = base.array.type.element
-        leaves = flatten(self.convert(value, kind, node, f"the value for {base.array.name}")) or []
-        self.b.emit(Store(base.array, index, range(len(leaves)), leaves, self.b.span))
-
-    def call_atomic_add(self, args: list[Any], node: ast.AST) -> Any:
-        return self.atomic("add", args, node)
-
-    def call_atomic_sub(self, args: list[Any], node: ast.AST) -> Any:
-        return self.atomic("sub", args, node)
-
-    def call_atomic_min(self, args: list[Any], node: ast.AST) -> Any:
-        return self.atomic("min", args, node)
-
-    def call_atomic_max(self, args: list[Any], node: ast.AST) -> Any:
-        return self.atomic("max", args, node)
-
-    def atomic(self, kind: str, args: list[Any], node: ast.AST, *, used: bool = True) -> Any:
-        array, index = self.array_arguments(args[:-1], 1, f"atomic_{kind}(a, i, v)", node)
-        where = self.array_index(array, index, node)
-        value = self.convert(args[-1], array.array.type.element, node, f"the value for {array.array.name}")
-        comps = range(len(flatten(value) or []))
-        return self.emit_atomic(kind, array, where, comps, flatten(value) or [], node, used=used)
-
-    def emit_atomic(
-        self, kind: str, base: ArrayVal, index: list[Value], comps: Sequence[int], leaves: list[Value], node: ast.AST,
-        *, used: bool,
-    ) -> Any:  # fmt: skip
-        if kind == "sub":
-            kind, leaves = "add", [self.b.op("neg", v) for v in leaves]
-        if any(v.type is t.BOOL for v in leaves):
-            raise self.fail(
-                NoOverload, f"no atomics on bools ({base.array.name})", node, advice="make it an array of int"
-            )
-        if not used:
-            self.b.emit(Atomic(kind, base.array, index, comps, leaves, (), self.b.span))
-            return None
-        if any(v.type.is_float for v in leaves):
-            advice = "use the result of integer atomics only, or read the array in a later launch"
-            raise self.fail(NotDifferentiable, "the old content that a real atomic returns depends on the order of the "
-                            "threads: it cannot be used", node, advice=advice)  # fmt: skip
-        return self.recorded_atomic(kind, base, index, comps, leaves)
-
-    def recorded_atomic(
-        self, kind: str, base: ArrayVal, index: list[Value], comps: Sequence[int], leaves: list[Value]
-    ) -> Any:
-        """An integer atomic whose result is used: the forward sweep records it, because no replay gets it again."""
-        if not self.records:
-            raise Restart
-        outs = [Value(v.type, f"{base.array.name}.old") for v in leaves]
-        self.b.emit(Atomic(kind, base.array, index, comps, leaves, outs, self.b.span))
-        for out in outs:
-            sequence = self.frame.env["$seq"]
-            self.b.emit(Record(sequence, out, self.b.span))
-            self.frame.env["$seq"] = self.b.op("add", sequence, const(t.INT64, 1))
-        return of_type(base.array.type.element, outs)
-
-
-def _type(value: Any) -> t.Type:
-    kind = type_of(value)
-    assert kind is not None
-    return kind
 
 
 def _defaults(source: Source) -> dict[str, Any]:

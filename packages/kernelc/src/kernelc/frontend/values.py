@@ -237,3 +237,10 @@ def _wrap(index: int, n: int) -> int | None:
     if -n <= index < n:
         return index % n
     return None
+
+
+def known_type(value: Any) -> t.Type:
+    """The type of a value that surely has one."""
+    kind = type_of(value)
+    assert kind is not None
+    return kind
