@@ -1,50 +1,21 @@
-"""The command `nablasim`."""
+"""`nablasim demo`: the main job end to end on a built-in scene."""
 
 from __future__ import annotations
 
-from importlib.metadata import version
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
 from rich.markup import escape
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
-from rich.table import Table
 
-from nablasim.sysid.windows import Start
+from nablasim.sysid.cli.console import MISSING
 
-app = typer.Typer(add_completion=False, no_args_is_help=True, help="Differentiable simulation: find the physics.")
-
-MISSING = 2
-"""Exit code when something that is needed is not there."""
+if TYPE_CHECKING:
+    from nablasim.sysid.windows import Start
 
 
-@app.callback(invoke_without_command=True)
-def main(
-    show_version: Annotated[bool, typer.Option("--version", help="Say which version this is.")] = False,
-) -> None:
-    if show_version:
-        typer.echo(f"nablasim {version('nablasim-sysid')}, kernelc {version('kernelc')}")
-        raise typer.Exit
-
-
-@app.command()
-def doctor() -> None:
-    """Say what is missing on this machine and how to get it. Exit code 2 when something essential lacks."""
-    from nablasim.sysid.doctor import examine
-
-    checks = examine()
-    table = Table("", "what", "found", "what to do")
-    for check in checks:
-        mark = "[green]ok[/]" if check.ok else "[red]missing[/]" if check.essential else "[yellow]optional[/]"
-        table.add_row(mark, check.name, escape(check.found), "" if check.ok else escape(check.advice))
-    Console().print(table)
-    if any(check.essential and not check.ok for check in checks):
-        raise typer.Exit(MISSING)
-
-
-@app.command()
 def demo(
     out: Annotated[Path, typer.Option(help="Folder for the video and the report.")] = Path("out"),
     starts: Annotated[int, typer.Option(min=1, help="How many blind starts there may be.")] = 4,

@@ -1,0 +1,46 @@
+"""How commands speak: what was found goes to standard output, everything else to standard error; exit codes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import typer
+from rich.console import Console
+from rich.markup import escape
+
+MISSING = 2
+"""Exit code when something that is needed is not there."""
+REFUSED = 2
+"""Exit code when the input cannot be used: nothing has been written then."""
+
+
+def output() -> Console:
+    return Console(soft_wrap=True)
+
+
+def errors() -> Console:
+    return Console(stderr=True, soft_wrap=True)
+
+
+def refuse(message: str, advice: str = "") -> typer.Exit:
+    """Say why a command cannot go on, and what to do; to be raised."""
+    console = errors()
+    console.print(f"[red]error:[/] {escape(message)}", highlight=False)
+    if advice:
+        console.print(f"help: {escape(advice)}", highlight=False)
+    return typer.Exit(REFUSED)
+
+
+@contextmanager
+def refusing(*kinds: type[Exception], advice: str = "") -> Iterator[None]:
+    """Turn errors that the input is to blame for into a message and the exit code."""
+    try:
+        yield
+    except kinds as error:
+        raise refuse(message_of(error), getattr(error, "advice", "") or advice) from error
+
+
+def message_of(error: BaseException) -> str:
+    """What an error says; that of a KeyError without the quotes that Python puts around it."""
+    return str(error.args[0]) if isinstance(error, KeyError) and error.args else str(error)
