@@ -5,16 +5,27 @@ The lower half of lanes.py, which emits everything else.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 from .. import ir
-from ..types import BOOL, Type, element_size, leaf_offsets, leaves
+from ..types import BOOL, element_size, leaf_offsets, leaves
 from .cpp import _TYPES, _Emitter, _literal
 from .ownership import thread_indices
 from .uniform import varying_values
 from .windows import find_windows
 
 VECTORS = {"bool": "vb", "int32": "vi", "int64": "vl", "uint32": "vu", "float32": "vf", "float64": "vd"}
+
+
+@dataclass
+class Scatter:
+    """A write whose elements lie anywhere: their places and values, one of each per lane."""
+
+    stmt: ir.Store | ir.Atomic
+    at: str
+    buffers: list[str]
+    write: Callable[[str, str], str]
 
 
 class LaneMemory(_Emitter):
@@ -29,6 +40,9 @@ class LaneMemory(_Emitter):
         self.divergent = False
         self.masks = 0
         self.sums: list[tuple[ir.ArrayRef, str, ir.Value, tuple[str, int]]] = []
+        self.scatters: list[Scatter] = []
+        self.scattered = {(s.array.position, s.array.role) for s in kernel.body.walk()
+                          if isinstance(s, ir.Atomic) and not self.is_own_access(s)}  # fmt: skip
         self.rows = self.row_widths()
         self.windows = find_windows(kernel, self.varying, self.is_own_access, self.is_whole)
 
@@ -232,23 +246,30 @@ class LaneMemory(_Emitter):
         else:
             self.scatter(s, lambda place, value: f"{place} += {value};")
 
-    # -- sums of all lanes
+    # -- additions that wait
     def block(self, block: ir.Block) -> None:
-        outer, self.sums = self.sums, []
+        outer, self.sums, self.scatters = (self.sums, self.scatters), [], []
         for stmt in block.body:
-            if self.sums and not self.may_wait(stmt):
-                self.put_sums()
+            if not self.may_wait(stmt):
+                self.put_waiting()
             self.statement(stmt)
-        self.put_sums()
-        self.sums = outer
+        self.put_waiting()
+        self.sums, self.scatters = outer
 
     def may_wait(self, stmt: ir.Stmt) -> bool:
-        """Whether sums that come before a statement may be added to memory after it."""
+        """Whether additions that come before a statement may reach memory after it."""
         if isinstance(stmt, ir.Atomic):
-            return self.is_sum(stmt)
+            return not (self.scatters if self.is_sum(stmt) else self.sums)
         if isinstance(stmt, ir.Load):
-            return stmt.array.role == "value" and all(w[0] is not stmt.array for w in self.sums)
+            waiting = [w[0] for w in self.sums] + [w.stmt.array for w in self.scatters]
+            return stmt.array.role == "value" and all(array is not stmt.array for array in waiting)
         return isinstance(stmt, (ir.Op, ir.Query))
+
+    def put_waiting(self) -> None:
+        self.put_sums()
+        self.put_scatters()
+
+    # -- sums of all lanes
 
     def is_sum(self, s: ir.Atomic) -> bool:
         return self.is_uniform_access(s) and not any(v.type is BOOL for v in s.values)
@@ -287,16 +308,32 @@ class LaneMemory(_Emitter):
         """Write the active lanes in thread order; a group that owns its elements writes them together."""
         if self.in_window(s):
             self.own_write(s)
-        elif self.is_own_access(s) and self.is_whole(s):
+        elif self.is_own_access(s) and self.is_whole(s) and not self.is_mixed(s):
             self.put(f"if ({self.full} && own{s.array.position}) {{")
             self.own_write(s)
             self.put("} else {")
             self.depth += 1
-            self.each_lane(s, write, partial=self.own_condition(s.array.position) == "true")
+            self.each_lane([self.prepare(s, write)], partial=self.own_condition(s.array.position) == "true")
             self.depth -= 1
             self.put("}")
+        elif isinstance(s, ir.Atomic):
+            self.scatters.append(self.prepare(s, write))
         else:
-            self.each_lane(s, write)
+            self.each_lane([self.prepare(s, write)])
+
+    def is_mixed(self, s: ir.Store | ir.Atomic) -> bool:
+        """Whether a group adds to its own elements and to elements of others: it must add in the order of threads."""
+        return isinstance(s, ir.Atomic) and (s.array.position, s.array.role) in self.scattered
+
+    def prepare(self, s: ir.Store | ir.Atomic, write: Callable[[str, str], str]) -> Scatter:
+        at = self.offsets(s)
+        return Scatter(s, at, [self.temporary(VECTORS[v.type.name], self.vector(v)) for v in s.values], write)
+
+    def put_scatters(self) -> None:
+        """Thread by thread, each all its additions: so sums do not depend on which threads form a group."""
+        waiting, self.scatters = self.scatters, []
+        if waiting:
+            self.each_lane(waiting)
 
     def is_whole(self, s: ir.Store | ir.Atomic) -> bool:
         count = len(leaves(s.array.type.element))
@@ -315,30 +352,29 @@ class LaneMemory(_Emitter):
             values = [f"kc_load_own<{count}>({base}, {c}) + {v}" for c, v in enumerate(values)]
         self.put(f"    kc_store_own({base}, {', '.join(values)});")
 
-    def each_lane(self, s: ir.Store | ir.Atomic, write: Callable[[str, str], str], *, partial: bool = False) -> None:
+    def each_lane(self, writes: Sequence[Scatter], *, partial: bool = False) -> None:
         """Write lane by lane; `partial`: the group is known not to be full."""
-        at = self.offsets(s)
-        buffers = [self.temporary(VECTORS[v.type.name], self.vector(v)) for v in s.values]
         if not partial:
             self.put(f"if ({self.full}) {{")
             self.put(f"    for (int l = 0; l < {self.width}; ++l) {{")
-            self.one_lane(s, at, buffers, write)
+            self.one_lane(writes)
             self.put("    }")
             self.put("} else {")
         bits = f"b{len(self.names)}"
         self.names[ir.Value(BOOL)] = bits
         self.put(f"    for (uint32_t {bits} = kc_bits({self.mask}); {bits}; {bits} &= {bits} - 1) {{")
         self.put(f"        const int l = __builtin_ctz({bits});")
-        self.one_lane(s, at, buffers, write)
+        self.one_lane(writes)
         self.put("    }")
         if not partial:
             self.put("}")
 
-    def one_lane(self, s: ir.Store | ir.Atomic, at: str, buffers: list[str], write: Callable[[str, str], str]) -> None:
-        element: Type = s.array.type.element
-        unit = f" * {leaves(element)[0].size}" if self.is_dense(s.array) else ""
-        self.put(f"        char* const e = a{s.array.position}_{s.array.role} + (int64_t){at}[l]{unit};")
-        for value, buffer, comp in zip(s.values, buffers, s.comps, strict=True):
-            kind, offset = _TYPES[leaves(element)[comp].name], leaf_offsets(element)[comp]
-            item = f"({buffer}[l] != 0)" if value.type is BOOL else f"{buffer}[l]"
-            self.put("        " + write(f"*({kind}*)(e + {offset})", item))
+    def one_lane(self, writes: Sequence[Scatter]) -> None:
+        for k, w in enumerate(writes):
+            array, element = w.stmt.array, w.stmt.array.type.element
+            unit = f" * {leaves(element)[0].size}" if self.is_dense(array) else ""
+            self.put(f"        char* const e{k} = a{array.position}_{array.role} + (int64_t){w.at}[l]{unit};")
+            for value, buffer, comp in zip(w.stmt.values, w.buffers, w.stmt.comps, strict=True):
+                kind, offset = _TYPES[leaves(element)[comp].name], leaf_offsets(element)[comp]
+                item = f"({buffer}[l] != 0)" if value.type is BOOL else f"{buffer}[l]"
+                self.put("        " + w.write(f"*({kind}*)(e{k} + {offset})", item))
