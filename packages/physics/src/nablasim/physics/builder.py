@@ -17,7 +17,7 @@ from nablasim.physics.mesh import TetMesh, TriMesh
 from nablasim.physics.model import Model
 from nablasim.physics.rotation import rotation_matrix
 from nablasim.physics.solids import Geometry, solid
-from nablasim.physics.systems import COLUMNS, INDICES
+from nablasim.physics.systems import in_use
 from nablasim.physics.systems.adding_bodies import Four, add_body, add_obstacle
 from nablasim.physics.systems.bodies import MOTION
 from nablasim.physics.systems.body_contacts import Law, add_contacts
@@ -453,7 +453,7 @@ class Scene:
             free = np.concatenate(draft.indices[FREE.name])
             free[np.concatenate(self._fixed)] = 0
             draft.indices[FREE.name] = [free]
-        layout = finish(draft, COLUMNS, INDICES)
+        layout = finish(draft, in_use(draft.count))
         if batch is not None:
             layout = layout.batched(batch)
         return Model(layout, real, {name: p.value for name, p in layout.parameters.items()}, _not_in_force(layout))

@@ -6,8 +6,8 @@ with every table repeated: row r of copy b is row b·rows + r, and indices are s
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from typing import Any
 
@@ -210,8 +210,7 @@ class Draft:
         """
         if name in self.parameters:
             known = self.parameters[name]
-            places = (*known.places, Place(column.name, rows))
-            self.parameters[name] = Parameter(**{**vars(known), "places": places})
+            self.parameters[name] = replace(known, places=(*known.places, Place(column.name, rows)))
             return
         full = column.shape if uniform else (rows.count, *column.shape)
         made = Parameter(name, np.array(value, np.float64), unit, bounds, full, column.shape,
@@ -291,6 +290,21 @@ class Layout:
                 found[column].append(parameter)
         return found
 
+    @cached_property
+    def optional(self) -> list[str]:
+        """The given columns that may be left out where they are zero."""
+        return [name for name in self.steady if self.columns[name].optional]
+
+    @cached_property
+    def choices(self) -> dict[str, dict[str, str]]:
+        """By group, the parameters that exclude each other, and which option each belongs to."""
+        found: dict[str, dict[str, str]] = {}
+        for name, parameter in self.parameters.items():
+            if parameter.choice is not None:
+                group, option = parameter.choice
+                found.setdefault(group, {})[name] = option
+        return found
+
     def fill(self, column: str, values: Mapping[str, Real], real: str) -> Real:
         """A given or state column, (worlds, rows, *element), from the values of those parameters that are there."""
         made = self.steady[column].astype(real)
@@ -332,10 +346,15 @@ class Layout:
         return aligned
 
 
-def finish(draft: Draft, columns: Mapping[str, Column], kinds: Mapping[str, Index]) -> Layout:
-    """Freeze a draft."""
+def finish(draft: Draft, systems: Iterable[Any]) -> Layout:
+    """Freeze a draft that holds rows of these systems."""
+    used = list(systems)
+    columns = {c.name: c for system in used for c in system.columns}
+    kinds = {i.name: i for system in used for i in system.indices}
     indices = {name: draft.whole(kind) for name, kind in kinds.items()}
+    constants = tuple((place, value) for place, value in draft.constants if place.rows.count)
     # What goes nowhere has no effect: it is not offered.
-    parameters = {n: p for n, p in draft.parameters.items() if any(place.rows.count for place in p.places)}
-    return Layout(columns, kinds, dict(draft.count), indices, tuple(draft.constants), parameters, dict(draft.things),
+    placed = {n: tuple(place for place in p.places if place.rows.count) for n, p in draft.parameters.items()}
+    parameters = {n: replace(p, places=placed[n]) for n, p in draft.parameters.items() if placed[n]}
+    return Layout(columns, kinds, dict(draft.count), indices, constants, parameters, dict(draft.things),
                   dict(draft.surfaces))  # fmt: skip

@@ -7,6 +7,7 @@ To optimise a quantity, replace its value by a tensor or an array that requires 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
@@ -58,7 +59,7 @@ class Model:
         Of quantities that exclude each other, such as density and mass, those in force.
         """
         return [
-            Parameter(**{**vars(p), "value": self._values[name]})
+            replace(p, value=self._values[name])
             for name, p in self.layout.parameters.items()
             if name not in self._off
         ]
@@ -98,9 +99,8 @@ class Model:
                     what = group.partition(": ")[2]
                     raise ValueError(f"{name!r} and {by!r} exclude each other: give the {what} once")
         for group, (option, _) in chosen.items():
-            for name, p in self.layout.parameters.items():
-                if p.choice is not None and p.choice[0] == group:
-                    (off.discard if p.choice[1] == option else off.add)(name)
+            for name, other in self.layout.choices[group].items():
+                (off.discard if other == option else off.add)(name)
         moved = {*given, *(off ^ self._off)}
         changed = frozenset(place.column for name in moved for place in self.layout.parameters[name].places)
         return Model(self.layout, self.real, made, frozenset(off), self, changed)
@@ -147,13 +147,18 @@ class Model:
         missing = [name for name in self.layout.steady if name not in made]
         wanted = {p.name for column in missing for p in self.layout.by_column[column]} - self._off
         numbers = {name: self._number(name) for name in wanted}
-        return {**made, **{name: self.layout.fill(name, numbers, self.real) for name in missing}}
+        made.update((name, self.layout.fill(name, numbers, self.real)) for name in missing)
+        return made
 
     @cached_property
     def present(self) -> frozenset[str]:
         """The optional columns that are not zero."""
-        columns = self.layout.columns
-        return frozenset(name for name, values in self.columns.items() if columns[name].optional and values.any())
+        return frozenset(name for name in self.layout.optional if self.columns[name].any())
+
+    @cached_property
+    def foreign(self) -> list[str]:
+        """The parameters whose values are tensors or arrays of kernelc: they may ask for gradients."""
+        return [n for n, value in self._values.items() if type(value) is not np.ndarray and n not in self._off]
 
     def _number(self, name: str) -> Real:
         array = plain(self._values[name])

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 import kernelc as kc
 from nablasim.physics.layout import Column, Index, Layout, Real
 from nablasim.physics.stability import Bounds, Limit
-from nablasim.physics.systems import SYSTEMS, System
+from nablasim.physics.systems import System, in_use
 
 Array = Any
 """An array of kernelc, as `kc.array` and `kc.zeros` make it."""
@@ -97,24 +97,24 @@ class Program:
         self.lock = RLock()
         self.owner: Any = None
         """Whose parameters and states the arrays hold now."""
-        self.systems: list[System] = [s for s in SYSTEMS if _used(s, layout)]
+        self.systems: list[System] = in_use(layout.count)
         self.given: dict[str, Array] = {
             c.name: self.empty(c, requires_grad=c.name in grads) for c in self._columns("given")
         }
         self.dt, self.first = kc.zeros(1, real=_REALS[real]), kc.zeros(1, dtype=int)
-        indices = {name: kc.array(layout.tiled(name)) for name in layout.kinds}
+        indices: dict[str, Array] = {name: kc.array(layout.tiled(name)) for name in layout.kinds}
         made = {c.name: self.empty(c) for c in self._columns("derived")}
         self._set_up = self._record_set_up(Arrays(layout, real, {**self.given, **made, **indices}, present))
         # The same memory, once as a result of the set-up, and once as a leaf of the steps.
         self._results = {name: a for name, a in made.items() if self.differentiable and a.grad is not None}
-        self.derived: dict[str, Array] = {
-            name: kc.array(a.numpy(), dtype=layout.columns[name].element, requires_grad=name in self._results)
-            for name, a in made.items()
-        }
+        self.derived: dict[str, Array] = {n: self._same(n, a, n in self._results) for n, a in made.items()}
         self.arrays = Arrays(layout, real, {**self.given, **self.derived, **indices}, present)
+        plain = {name: self._same(name, a) for name, a in (self.given | self.derived).items()}
+        self.plain = Arrays(layout, real, {**plain, **indices}, present)
+        """The same memory without gradients, for what only looks at it."""
         self._segments: dict[int, Segment] = {}
         self._loaded: dict[str, Real] = {}
-        self._bounds, self._limits = Bounds(layout, real), list[Limit]()
+        self._limits: list[Limit] = []
         self.slack = 1.0
         """How far the limit of the step was above its rough bound when it was last computed."""
 
@@ -151,6 +151,10 @@ class Program:
         return kc.zeros(self.layout.rows(column.table), dtype=column.element, requires_grad=requires_grad,
                         **_real(column.element, self.real))  # fmt: skip
 
+    def _same(self, name: str, a: Array, requires_grad: bool = False) -> Array:
+        """An array on the memory of another."""
+        return kc.array(a.numpy(), dtype=self.layout.columns[name].element, requires_grad=requires_grad)
+
     def _record_set_up(self, arrays: Arrays) -> kc.Tape:
         with kc.Tape() as tape:
             for system in self.systems:
@@ -179,11 +183,13 @@ class Program:
     def limits(self) -> list[Limit]:
         """What limits an explicit step, with the parameters that are loaded."""
         if not self._limits:
-            self._bounds.clear()
-            for system in self.systems:
-                system.stiffness(self.arrays, self._bounds)
-            self._limits = self._bounds.limits()
+            more = [limit for system in self.systems for limit in system.limits(self.plain)]
+            self._limits = [*self._bounds.limits(), *more]
         return self._limits
+
+    @cached_property
+    def _bounds(self) -> Bounds:
+        return Bounds(self.systems, self.plain)
 
     def clear_gradients(self) -> None:
         for a in (*self.given.values(), *self.derived.values()):
@@ -215,7 +221,7 @@ class Program:
         before = {c.name: kc.array(state[c.name].astype(self.real).reshape(self.layout.rows(c.table), *c.shape),
                                    dtype=c.element) for c in self.state_columns}  # fmt: skip
         own = {c.name: self.empty(c) for c in self.sum_columns}
-        return look(Step(self.arrays, before, None, own, self.dt, self.first, 0, None))
+        return look(Step(self.plain, before, None, own, self.dt, self.first, 0, None))
 
 
 class Segment:
@@ -271,12 +277,6 @@ class Segment:
             a.grad.numpy()[...] = 0 if start is None or name not in start else start[name]
         self.tape.backward(grads={self.states[k][name]: g for k, part in seeds.items() for name, g in part.items()})
         return {name: a.grad.numpy().copy() for name, a in self.states[0].items()}
-
-
-def _used(system: System, layout: Layout) -> bool:
-    """Whether a scene has any rows of a system's tables."""
-    tables = {c.table for c in system.columns} | {i.table for i in system.indices}
-    return any(layout.rows(table) for table in tables)
 
 
 _REALS = {"float32": kc.float32, "float64": kc.float64}

@@ -14,7 +14,7 @@ import numpy as np
 from nablasim.physics.checkpoints import Plan, backward_order
 from nablasim.physics.layout import Real
 from nablasim.physics.program import Program, Segment, Values
-from nablasim.physics.stability import check_finite, check_masses, check_step
+from nablasim.physics.stability import check_finite, check_step
 
 
 @dataclass(eq=False)
@@ -42,7 +42,6 @@ class Run:
         """Refuse masses and steps that cannot work."""
         with self.program.lock:
             self._own()
-            check_masses(self.program)
             for system in self.program.systems:
                 system.check(self.program.arrays)
             if explicit:

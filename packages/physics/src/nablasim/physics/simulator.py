@@ -117,7 +117,7 @@ def stable_dt(model: Model) -> float:
     program = _look(model)
     with program.lock:
         program.load(None, model.columns, 0.0)
-        return float(min(limit.safety * limit.dt.min(initial=np.inf) for limit in program.limits()))
+        return min(limit.safety * limit.dt for limit in program.limits())
 
 
 # -- what a rollout is given

@@ -20,7 +20,7 @@ from nablasim.physics.layout import Draft, finish
 from nablasim.physics.model import Model, is_kernelc, is_torch
 from nablasim.physics.projection import Projection, Staggered
 from nablasim.physics.standalone import Frames, Quantity, Standalone
-from nablasim.physics.systems import COLUMNS, INDICES
+from nablasim.physics.systems import in_use
 from nablasim.physics.systems.smoke import PROJECTIONS, add_smoke
 
 Obstacle = Callable[[NDArray[np.float64], NDArray[np.float64]], ArrayLike] | ArrayLike | None
@@ -113,7 +113,7 @@ class Smoke(Standalone):
     def _built(self) -> Model:
         draft = Draft()
         add_smoke(draft, "smoke", self.grid)
-        layout = finish(draft, COLUMNS, INDICES)
+        layout = finish(draft, in_use(draft.count))
         if self.batch is not None:
             layout = layout.batched(self.batch)
         PROJECTIONS[layout] = self._projection

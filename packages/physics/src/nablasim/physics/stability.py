@@ -5,7 +5,7 @@ For explicit steps a mass m on a spring k with damper c needs k dt² + 2 c dt < 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -13,10 +13,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 import kernelc as kc
+from nablasim.physics.kernels.particles import step_rates
 from nablasim.physics.layout import Layout
 
 if TYPE_CHECKING:
-    from nablasim.physics.program import Program, Segment, Step
+    from nablasim.physics.program import Arrays, Program, Segment, Step
+    from nablasim.physics.systems import System
 
 Floats = NDArray[np.floating[Any]]
 
@@ -43,10 +45,11 @@ class Diverged(ArithmeticError):
 
 @dataclass(frozen=True)
 class Limit:
-    """The longest stable step (s) of some rows of a table, what it comes from, and what to do about it."""
+    """The longest stable steps of all rows of a table, what they come from, and what to do about it."""
 
     table: str
-    dt: Floats
+    rate: Floats
+    """One over the longest step of each row (1/s); 0 where nothing limits it. See `step_rate`."""
     cause: str
     advice: str
     rough: bool = False
@@ -54,50 +57,46 @@ class Limit:
     safety: float = 1.0
     """Which part of the limit is safe: contact comes and goes, and what enters it in a long step may gain energy."""
 
+    @property
+    def dt(self) -> float:
+        """The longest step (s) that is stable in all rows."""
+        most = float(self.rate.max(initial=0.0))
+        return 1 / most if most > 0 else np.inf
+
 
 class Bounds:
-    """Collects what limits an explicit step. Systems add to it in `System.stiffness`."""
+    """What limits an explicit step of each particle. Systems add to it in `System.stiffness`, on a tape."""
 
-    def __init__(self, layout: Layout, real: str):
-        count = layout.rows("particles")
-        self.mass: Any = np.ones(count)
-        self.held = np.zeros(count, bool)
-        kind = kc.float64 if real == "float64" else kc.float32
-        self.k, self.c, self.contact_k, self.contact_c = (kc.zeros(count, real=kind) for _ in range(4))
-        """Of each particle. Elements add to the first two, for each end the sum of the norms of its row's blocks
-        (Gershgorin). Contacts, which are not there all the time, take the maximum of the last
-        two; dampers that are taken at the end of the step do not count."""
-        self.others: list[Limit] = []
-
-    def clear(self) -> None:
-        """Begin again."""
-        for a in (self.k, self.c, self.contact_k, self.contact_c):
-            a.numpy()[...] = 0
-        self.others.clear()
-
-    def masses(self, mass: Floats, held: NDArray[np.bool_]) -> None:
-        """The masses of the particles, and which of them do not move."""
-        self.mass, self.held = mass, held
-
-    def claim(self, limit: Limit) -> None:
-        """A limit that is not about particles."""
-        self.others.append(limit)
+    def __init__(self, systems: Sequence[System], arrays: Arrays):
+        count, real = arrays.rows("particles"), kc.float64 if arrays.real == "float64" else kc.float32
+        self.k, self.c, self.contact_k, self.contact_c = (kc.zeros(count, real=real) for _ in range(4))
+        """Elements add to the first two, for each end the sum of the norms of its row's blocks (Gershgorin). Contacts,
+        which are not there all the time, take the maximum of the last two; dampers that are taken at the end of the
+        step do not count."""
+        self._elastic, self._contact = kc.zeros(count, real=real), kc.zeros(count, real=real)
+        with kc.Tape() as self._tape:
+            for a in (self.k, self.c, self.contact_k, self.contact_c):
+                a.zero_()
+            for system in systems:
+                system.stiffness(arrays, self)
+            if count:
+                weight = arrays[arrays.layout.columns["particles.weight"]]
+                kc.launch(step_rates, count, [self.k, self.c, weight], [self._elastic])
+                kc.launch(step_rates, count, [self.contact_k, self.contact_c, weight], [self._contact])
 
     def limits(self) -> list[Limit]:
-        elastic = longest_step(self.k.numpy(), self.c.numpy(), self.mass)
-        contact = longest_step(self.contact_k.numpy(), self.contact_c.numpy(), self.mass)
-        elastic, contact = (np.where(self.held, np.inf, limit) for limit in (elastic, contact))
+        """The limits with what the arrays hold now."""
+        self._tape.replay()
         return [
-            Limit("particles", elastic, "the stiffness of its elements", "soften or coarsen the object", rough=True),
-            Limit("particles", contact, "its contact (ke)", "soften the contact", safety=CONTACT_SAFETY),
-            *self.others,
-        ]
+            Limit("particles", self._elastic.numpy(), "the stiffness of its elements", "soften or coarsen the object",
+                  rough=True),
+            Limit("particles", self._contact.numpy(), "its contact (ke)", "soften the contact", safety=CONTACT_SAFETY),
+        ]  # fmt: skip
 
 
-def longest_step(k: Floats, c: Floats, m: Floats) -> Floats:
-    """The positive root of k dt² + 2 c dt - 4 m = 0, in the form that is also right for k = 0."""
-    with np.errstate(divide="ignore", invalid="ignore"):
-        return np.where((k > 0) | (c > 0), 4 * m / (c + np.sqrt(c * c + 4 * k * m)), np.inf)
+def step_rate(k: Floats, c: Floats, weight: Floats) -> Floats:
+    """One over the positive root of k dt² + 2 c dt - 4 m = 0, from 1 / m."""
+    return (c * weight + np.sqrt(c * c * weight * weight + 4 * k * weight)) / 4
 
 
 def check_step(program: Program, dt: float, substeps: int, state: Mapping[str, Floats]) -> None:
@@ -106,8 +105,11 @@ def check_step(program: Program, dt: float, substeps: int, state: Mapping[str, F
     The bounds of elements are rough: where they are exceeded, the fastest vibration at the start decides.
     """
     for limit in program.limits():
-        least, row = float(limit.dt.min(initial=np.inf)), int(limit.dt.argmin()) if limit.dt.size else 0
-        if dt > least and limit.rough:
+        least = limit.dt
+        if dt <= least:
+            continue
+        row = int(limit.rate.argmax())
+        if limit.rough:
             least, row = _sharpened(program, least, dt, state)
         if dt > least:
             thing, at = owner(program.layout, limit.table, row)
@@ -160,8 +162,8 @@ def fastest_vibration(program: Program, state: Mapping[str, Floats]) -> tuple[fl
         start = np.random.default_rng(0).normal(size=x.shape) * (root > 0)
         k, mode = _largest(lambda way: slope(way, True), start)
         c, _ = _largest(lambda way: slope(way, False), start)
-        limit = longest_step(np.array(max(k, 0.0)), np.array(max(c, 0.0)), np.ones(()))
-        return float(limit), int(np.abs(mode).sum(axis=1).argmax())
+        rate = float(step_rate(np.array(max(k, 0.0)), np.array(max(c, 0.0)), np.ones(())))
+        return 1 / rate if rate else np.inf, int(np.abs(mode).sum(axis=1).argmax())
 
     return program.look(state, look)
 
@@ -182,18 +184,6 @@ def _largest(apply: Callable[[Floats], Floats], start: Floats, steps: int = 16) 
     n = len(diagonal)
     values, vectors = np.linalg.eigh(np.diag(diagonal) + np.diag(beside[: n - 1], 1) + np.diag(beside[: n - 1], -1))
     return float(values[-1]), sum((q * w for q, w in zip(basis, vectors[:, -1])), np.zeros_like(start))
-
-
-def check_masses(program: Program) -> None:
-    """Refuse masses that are not positive, whatever they were computed from."""
-    mass = program.derived["particles.mass"].numpy()
-    if not (mass > 0).all():
-        row = int(np.argmin(np.where(np.isnan(mass), -np.inf, mass)))
-        thing, at = owner(program.layout, "particles", row)
-        raise ValueError(
-            f"{thing}: particle {at} has the mass {mass[row]:g} kg; masses must be positive. Check its mass or "
-            f"density; to hold a particle, use scene.fix"
-        )
 
 
 def check_finite(layout: Layout, segment: Segment, first: int, dt: float) -> None:

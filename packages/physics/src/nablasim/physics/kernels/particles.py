@@ -70,6 +70,15 @@ def integrate_touching_particles(
 
 
 @kc.kernel
+def step_rates(k: kc.Array[float], c: kc.Array[float], weight: kc.Array[float], rate: kc.Array[float]):
+    """One over the longest stable step of a mass on a spring k with a damper c: k dt² + 2 c dt < 4 m."""
+    i = kc.tid()
+    w = weight[i]
+    damper = c[i] * w
+    rate[i] = 0.25 * (damper + kc.sqrt(damper * damper + 4.0 * k[i] * w))
+
+
+@kc.kernel
 def kinetic_energies(
     x: kc.Array[kc.float3],
     v: kc.Array[kc.float3],

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from nablasim.physics.layout import Column, Index
 from nablasim.physics.systems.bending import Bending
 from nablasim.physics.systems.bodies import Bodies
@@ -42,19 +44,24 @@ SYSTEMS: list[System] = [
 ]
 """In the order in which they are set up and add their forces. Contact looks at what the others added."""
 
-COLUMNS: dict[str, Column] = {c.name: c for system in SYSTEMS for c in system.columns}
-INDICES: dict[str, Index] = {i.name: i for system in SYSTEMS for i in system.indices}
+
+def in_use(count: Mapping[str, int]) -> list[System]:
+    """The systems that have something to do where tables have these numbers of rows."""
+    filled = {table for table, rows in count.items() if rows}
+    return [s for s in SYSTEMS if not filled.isdisjoint(entry.table for entry in _entries(s))]
 
 
 def register(system: System) -> None:
     """Let a system from elsewhere take part in every scene that is built from now on."""
-    names = [c.name for c in system.columns] + [i.name for i in system.indices]
-    taken = [name for name in names if name in COLUMNS or name in INDICES]
-    if taken or any(system.name == known.name for known in SYSTEMS):
+    known = {entry.name for s in SYSTEMS for entry in _entries(s)}
+    taken = [entry.name for entry in _entries(system) if entry.name in known]
+    if taken or any(system.name == other.name for other in SYSTEMS):
         raise ValueError(f"{', '.join(taken) or repr(system.name)}: there is one of that name already")
     SYSTEMS.append(system)
-    COLUMNS.update({c.name: c for c in system.columns})
-    INDICES.update({i.name: i for i in system.indices})
 
 
-__all__ = ["COLUMNS", "INDICES", "SYSTEMS", "System", "register"]
+def _entries(system: System) -> tuple[Column | Index, ...]:
+    return (*system.columns, *system.indices)
+
+
+__all__ = ["SYSTEMS", "System", "in_use", "register"]

@@ -17,7 +17,7 @@ from nablasim.physics.kernels import bodies as kernels
 from nablasim.physics.kernels.mass import face_moments
 from nablasim.physics.kernels.pairing import join_four
 from nablasim.physics.layout import Column, Index
-from nablasim.physics.stability import CONTACT_SAFETY, Limit, longest_step, owner
+from nablasim.physics.stability import CONTACT_SAFETY, Limit, owner, step_rate
 from nablasim.physics.systems.system import System
 
 if TYPE_CHECKING:
@@ -132,6 +132,6 @@ def contact_rates(a: Arrays, planes: bool) -> NDArray[np.float64]:
 
 def contact_limit(body: NDArray[np.int32], count: int, k: NDArray[Any], c: NDArray[Any]) -> Limit:
     """The limit of `count` bodies for contacts of some of them, with stiffness and damping per mass."""
-    dt = np.full(count, np.inf)
-    np.minimum.at(dt, body, longest_step(k, c, np.ones(len(body))))
-    return Limit("bodies", dt, "its contact (ke, kd)", "soften the contact", safety=CONTACT_SAFETY)
+    most = np.zeros(count)
+    np.maximum.at(most, body, step_rate(k, c, np.ones(len(body))))
+    return Limit("bodies", most, "its contact (ke, kd)", "soften the contact", safety=CONTACT_SAFETY)

@@ -19,6 +19,7 @@ from nablasim.physics.kernels.body_contacts import FAMILIES
 from nablasim.physics.kernels.pairing import pair_of_bodies, pair_with_particle
 from nablasim.physics.kernels.shapes import CAPSULE, SPHERE
 from nablasim.physics.layout import Column, Draft, Index, Rows
+from nablasim.physics.stability import CONTACT_SAFETY, Limit, step_rate
 from nablasim.physics.systems import bodies as b
 from nablasim.physics.systems import particles as p
 from nablasim.physics.systems import surfaces
@@ -27,7 +28,6 @@ from nablasim.physics.systems.system import System
 
 if TYPE_CHECKING:
     from nablasim.physics.program import Arrays, Step
-    from nablasim.physics.stability import Bounds
 
 
 UNITS = {"ke": "N/m", "kd": "N s/m", "kf": "N s/m", "mu": "1", "rate": "1/s", "ratio": "1"}
@@ -102,12 +102,12 @@ class Pairs(System):
         kc.launch(FAMILIES[self.family].pair_energies, s.rows(self.name), given, [e])
         return e
 
-    def stiffness(self, a: Arrays, bounds: Bounds) -> None:
+    def limits(self, a: Arrays) -> list[Limit]:
         four, one, other = a.numpy(self.contact.four), a.numpy(self.one), a.numpy(self.other)
         rates = b.contact_rates(a, planes=False)
         both = rates[one] + rates[other]
-        for body in (one, other):
-            bounds.claim(b.contact_limit(body, a.rows("bodies"), both * four[:, 0], both * four[:, 1]))
+        k, c = both * four[:, 0], both * four[:, 1]
+        return [b.contact_limit(body, a.rows("bodies"), k, c) for body in (one, other)]
 
 
 class ShapePairs(Pairs):
@@ -154,12 +154,13 @@ class Hits(System):
         kc.launch(FAMILIES[self.family].hit_energies, s.rows(self.name), given, [e])
         return e
 
-    def stiffness(self, a: Arrays, bounds: Bounds) -> None:
+    def limits(self, a: Arrays) -> list[Limit]:
         four, particle, body = a.numpy(self.contact.four), a.numpy(self.particle), a.numpy(self.body)
         # Both sides give way: as if the particle were lighter.
         softer = 1 + a.numpy(p.MASS)[particle] * b.contact_rates(a, planes=False)[body]
-        for column, most in ((0, bounds.contact_k), (1, bounds.contact_c)):
-            np.maximum.at(most.numpy(), particle, (four[:, column] * softer).astype(most.numpy().dtype))
+        most, weight = np.zeros(a.rows("particles")), a.numpy(p.WEIGHT)[particle]
+        np.maximum.at(most, particle, step_rate(four[:, 0] * softer, four[:, 1] * softer, weight))
+        return [Limit("particles", most, "its contact (ke, kd)", "soften the contact", safety=CONTACT_SAFETY)]
 
 
 class ShapeHits(Hits):

@@ -20,7 +20,7 @@ from nablasim.physics.systems.system import System
 
 if TYPE_CHECKING:
     from nablasim.physics.program import Arrays, Step
-    from nablasim.physics.stability import Bounds
+    from nablasim.physics.stability import Limit
 
 BODY, POINT = Index("body_plane_contacts.body", to="bodies"), Index("body_plane_contacts.point", to="body_points")
 LAW = Index("body_plane_contacts.law")
@@ -58,10 +58,10 @@ class BodyPlanes(System):
         kc.launch(body_plane_energies, s.rows(self.name), [*bodies, *plane], [e])
         return e
 
-    def stiffness(self, a: Arrays, bounds: Bounds) -> None:
+    def limits(self, a: Arrays) -> list[Limit]:
         four, body = a.numpy(FOUR), a.numpy(BODY)
         rate = b.contact_rates(a, planes=True)[body]
-        bounds.claim(b.contact_limit(body, a.rows("bodies"), rate * four[:, 0], rate * four[:, 1]))
+        return [b.contact_limit(body, a.rows("bodies"), rate * four[:, 0], rate * four[:, 1])]
 
 
 def add_rows(draft: Draft) -> Rows:

@@ -17,11 +17,11 @@ from nablasim.physics.kernels.particles import (
     kinetic_energies,
 )
 from nablasim.physics.layout import Column, Draft, Index, Rows
+from nablasim.physics.stability import owner
 from nablasim.physics.systems.system import System
 
 if TYPE_CHECKING:
     from nablasim.physics.program import Arrays, Step
-    from nablasim.physics.stability import Bounds
 
 X = Column("particles.x", kc.float3, role="state")
 V = Column("particles.v", kc.float3, role="state")
@@ -57,8 +57,15 @@ class Particles(System):
         else:
             kc.launch(integrate_particles, n, [s[X], s[V], s[F], s[WEIGHT], s[GRAVITY], s.dt], after)
 
-    def stiffness(self, a: Arrays, bounds: Bounds) -> None:
-        bounds.masses(a.numpy(MASS), a.numpy(WEIGHT) == 0)
+    def check(self, a: Arrays) -> None:
+        mass = a.numpy(MASS)
+        if not (mass > 0).all():
+            row = int(np.argmin(np.where(np.isnan(mass), -np.inf, mass)))
+            thing, at = owner(a.layout, "particles", row)
+            raise ValueError(
+                f"{thing}: particle {at} has the mass {mass[row]:g} kg; masses must be positive. Check its mass or "
+                f"density; to hold a particle, use scene.fix"
+            )
 
     def energy(self, s: Step) -> Any:
         e = s.scratch("particles.energy", s.rows("particles"))

@@ -11,8 +11,9 @@ One from another package is passed to `register`.
     advance(s)         launches, every step, of systems that own state columns: writes s.next("table.state")
     check(a)           refuses values that cannot work, such as masses below zero, once they are derived
     energy(s)          an array of energies (J), one per row, or None; for study
-    stiffness(a, b)    launches that add to bounds of stiffness and damping: b.k, b.c, b.contact_k, b.contact_c of each
-                       particle, or b.claim(...) for what is no particle: which step is stable
+    stiffness(a, b)    launches, once per rollout, that add to bounds of stiffness and damping of each particle, which
+                       say what step is stable: b.k, b.c, b.contact_k, b.contact_c
+    limits(a)          the same of what is not said by such launches: a list of `Limit`s, computed with NumPy
 
 `a` is `Arrays`, `s` a `Step`, both in `program.py`: s["springs.ke"] is the array of a column or an index for all
 copies of the scene, s.rows("springs") how many threads to launch, s.has("tets.damping") whether an optional column is
@@ -28,7 +29,7 @@ from nablasim.physics.layout import Column, Index, Layout
 
 if TYPE_CHECKING:
     from nablasim.physics.program import Arrays, Step
-    from nablasim.physics.stability import Bounds
+    from nablasim.physics.stability import Bounds, Limit
 
 
 class System:
@@ -62,4 +63,8 @@ class System:
         return 0
 
     def stiffness(self, a: Arrays, bounds: Bounds) -> None:
-        """Add upper bounds of stiffness (N/m) and damping (N s/m) per particle."""
+        """Launch what adds upper bounds of stiffness (N/m) and damping (N s/m) per particle."""
+
+    def limits(self, a: Arrays) -> list[Limit]:
+        """Longest stable steps of rows of a table, where `stiffness` does not say it."""
+        return []
