@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 
 from .. import ir
 from ..errors import NotDifferentiable
-from ..types import INT64, Scalar
+from ..types import BOOL, INT64, Scalar
 from .activity import Activity, analyse, analyse_block
 from .clone import Cloner, Names, fresh, inline, name
 from .gating import gated_values
@@ -141,7 +141,7 @@ class _Reverser:
     # -- loops
     def taped_loop(self, b: ir.Builder, stmt: ir.Loop, m: Names, memory: _Memory) -> None:
         """The primal loop, which pushes the carried values of every iteration and counts the iterations."""
-        memory.tape = ir.Tape(f"line {stmt.span.line}" if stmt.span else "loop", stmt.span)
+        memory.tape = ir.Tape(f"line {stmt.span.line}" if stmt.span else "loop", stmt.span, stmt)
         inner = dict(m)
         params = fresh(stmt.body.params, inner)
         counts = stmt.stop is not None
@@ -332,17 +332,17 @@ class _Reverser:
             for (_, value), g in zip(reals, taken, strict=True):
                 self.give(b, adj, value, g)
             return
-        # Minimum and maximum: the first thread that holds the final content takes the adjoint, unless the content
-        # was there before. Threads run in ascending order, and what is taken is set to zero.
+        # Minimum and maximum: the lowest thread that holds the final content takes the adjoint and leaves zero, unless
+        # the content was there before.
         final = b.load(stmt.array.partner("final"), index, comps, types)
         start = b.load(stmt.array, index, comps, types)
-        left = []
-        for (_, value), g, end, begin in zip(reals, taken, final, start, strict=True):
-            wins = b.op("and", b.op("eq", m.get(value, value), end), b.op("ne", begin, end))
-            zero = ir.const(g.type, 0)
+        for (comp, value), g, end, begin in zip(reals, taken, final, start, strict=True):
+            holds = b.op("and", b.op("eq", m.get(value, value), end), b.op("ne", begin, end))
+            wins, zero = ir.Value(BOOL, "wins"), ir.const(g.type, 0)
+            b.emit(ir.Claim(wins, grad, index, comp, holds, stmt.span))
             self.give(b, adj, value, b.op("select", wins, g, zero))
-            left.append(b.op("select", wins, zero, g))
-        b.emit(ir.Store(grad, index, comps, left, stmt.span))
+            cleared = ir.Block([], [ir.Store(grad, index, [comp], [zero], stmt.span)])
+            b.emit(ir.If([], wins, cleared, ir.Block(), stmt.span))
 
     def backward_call(self, b: ir.Builder, stmt: ir.Call, m: Names, adj: Adjoints) -> None:
         given = [adj.pop(out, None) for out in stmt.outs]

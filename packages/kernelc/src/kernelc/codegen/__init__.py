@@ -1,8 +1,10 @@
-"""IR → text (C++), and the layout of the argument block."""
+"""IR → text (C++, CUDA), and the layout of the argument block."""
 
 from .cpp import HEADER, Code, Site, emit, label
+from .cuda import DEVICE_HEADER, Counted, claims, emit_cuda, runs_in_order
 from .lanes import emit_lanes, lanes_header
 from .layout import Layout, Slot, layout, pack_scalar, packer
+from .needs import Launch, Need, counted_for, frame_size, largest_frame, need_of
 from .ownership import (
     first_arrays,
     is_parallel,
@@ -14,7 +16,8 @@ from .ownership import (
 from .uniform import lanes_refused
 
 __all__ = [
-    "HEADER", "Code", "Layout", "Site", "Slot", "emit", "emit_lanes", "first_arrays", "is_parallel",
-    "is_parallel_by_rows", "label", "lanes_header", "lanes_refused", "layout", "pack_scalar", "packer", "strip_arrays",
-    "taken_arrays", "watched_arrays",
+    "DEVICE_HEADER", "HEADER", "Code", "Counted", "Launch", "Layout", "Need", "Site", "Slot", "claims", "counted_for",
+    "emit", "emit_cuda", "emit_lanes", "first_arrays", "frame_size", "is_parallel", "is_parallel_by_rows", "label",
+    "lanes_header", "lanes_refused", "largest_frame", "layout", "need_of", "pack_scalar", "packer", "runs_in_order",
+    "strip_arrays", "taken_arrays", "watched_arrays",
 ]  # fmt: skip

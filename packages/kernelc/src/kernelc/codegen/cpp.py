@@ -11,7 +11,7 @@ from typing import Any
 from .. import ir
 from ..builtins import TABLE
 from ..errors import Span
-from ..types import BOOL, FLOAT32, FLOAT64, INT64, Scalar, element_size, leaf_offsets, leaves
+from ..types import BOOL, FLOAT32, INT64, Scalar, element_size, leaf_offsets, leaves
 from .layout import Layout, layout
 from .ownership import first_arrays, strip_arrays, taken_arrays
 
@@ -83,6 +83,8 @@ def _about(array: ir.ArrayRef) -> dict[str, Any]:
 
 
 class _Emitter:
+    FUNCTION = "static void"
+
     def __init__(
         self, kernel: ir.Kernel, name: str, contiguous: frozenset[int], debug: bool, races: frozenset[int] = frozenset()
     ):
@@ -96,6 +98,8 @@ class _Emitter:
         self.strips = strips if all(a.position in contiguous for a in strips) else []
         self.first = frozenset[int]() if debug else first_arrays(kernel)
         self.taken = frozenset[int]() if debug else taken_arrays(kernel)
+        self.claimed: frozenset[int] = frozenset()
+        """Arrays of which the back end has to find out who takes their adjoint."""
         self.lines: list[str] = []
         self.functions: dict[ir.Custom, str] = {}
         self.function_text: list[str] = []
@@ -145,7 +149,7 @@ class _Emitter:
             self.put(f"char* const{promise} a{p}_{role} = {text};")
         if p in self.first | self.taken:
             self.put(f"const bool special{p} = block[{slot.role('tangent')}] != 0;")
-        if self.debug or p in self.races:
+        if self.debug or p in self.races or p in self.claimed:
             self.put(f"int64_t* const a{p}_shadow = (int64_t*)block[{slot.role('shadow')}]; (void)a{p}_shadow;")
         if used and p not in self.contiguous:
             for axis in range(slot.ndim):
@@ -179,6 +183,12 @@ class _Emitter:
             self.names[value] = f"{hint}_{len(self.names)}" if hint and not hint[0].isdigit() else f"t{len(self.names)}"
         return self.names[value]
 
+    def fresh(self, hint: str) -> str:
+        """A name for a variable that is no value."""
+        name = f"{hint}{len(self.names)}"
+        self.names[ir.Value(BOOL)] = name
+        return name
+
     def kind(self, value: ir.Value) -> str:
         return _TYPES[value.type.name]
 
@@ -191,7 +201,11 @@ class _Emitter:
 
     def fail(self, condition: str, code: int, stmt: ir.Stmt, a: str = "0", b: str = "0", **details: object) -> None:
         site = self.site(stmt, **details)
-        self.put(f"if (KC_UNLIKELY({condition})) {{ ctx->fail(ctx, {code}, {site}, {a}, {b}); return; }}")
+        self.put(f"if (KC_UNLIKELY({condition})) {{ {self.call_core('fail', code, site, a, b)}; return; }}")
+
+    def call_core(self, what: str, *args: object) -> str:
+        """A call of what runs the kernel: it reports failures and prints."""
+        return f"ctx->{what}({', '.join(map(str, ('ctx', *args)))})"
 
     # -- statements
     def block(self, block: ir.Block) -> None:
@@ -245,17 +259,21 @@ class _Emitter:
     # -- memory
     def address(self, array: ir.ArrayRef, index: Sequence[ir.Value]) -> str:
         """The address of an element, without the offset of a leaf."""
-        p, ndim, size = array.position, array.type.ndim, element_size(array.type.element)
+        p, size = array.position, element_size(array.type.element)
         names = [f"(int64_t){self.name(i)}" for i in index]
         if array.role in ("value", "grad") and p not in self.contiguous:
             step = "s" if array.role == "value" else "g"
             offset = " + ".join(f"{i} * a{p}_{step}{axis}" for axis, i in enumerate(names))
         else:
-            linear = names[0]
-            for axis in range(1, ndim):
-                linear = f"({linear} * a{p}_n{axis} + {names[axis]})"
-            offset = f"{linear} * {size}"
+            offset = f"{self.linear(array, index)} * {size}"
         return f"a{p}_{array.role} + {offset}"
+
+    def linear(self, array: ir.ArrayRef, index: Sequence[ir.Value]) -> str:
+        """The number of an element."""
+        text = f"(int64_t){self.name(index[0])}"
+        for axis in range(1, array.type.ndim):
+            text = f"({text} * a{array.position}_n{axis} + (int64_t){self.name(index[axis])})"
+        return text
 
     def element(self, stmt: ir.Load | ir.Store | ir.Atomic) -> str:
         """A pointer variable to the element; in debug mode with its bounds checked."""
@@ -267,8 +285,7 @@ class _Emitter:
                 self.fail(outside, 2, stmt, f"(int64_t){n}", bound, axis=axis, **_about(array))
         if self.debug or array.position in self.races:
             self.race(stmt)
-        pointer = f"e{len(self.names)}"
-        self.names[ir.Value(BOOL)] = pointer
+        pointer = self.fresh("e")
         self.put(f"char* const {pointer} = {self.address(array, stmt.index)};")
         return pointer
 
@@ -295,17 +312,14 @@ class _Emitter:
         if array.role != "value" or (isinstance(stmt, (ir.Store, ir.Atomic)) and stmt.logged):
             return
         p, count = array.position, len(leaves(array.type.element))
-        linear = f"(int64_t){self.name(stmt.index[0])}"
-        for axis in range(1, array.type.ndim):
-            linear = f"({linear} * a{p}_n{axis} + (int64_t){self.name(stmt.index[axis])})"
+        linear = self.linear(array, stmt.index)
         words, short = self.index_words(stmt), array.type.ndim <= 2
         mine, foes = {ir.Store: (0, (0, 1, 2)), ir.Load: (1, (0, 2)), ir.Atomic: (2, (0, 1))}[type(stmt)]
         size = " * ".join(f"a{p}_n{axis}" for axis in range(array.type.ndim))
         self.put(f"if (a{p}_shadow && (uint64_t)({linear}) < (uint64_t)({size})) {{")
         self.depth += 1
         for comp in stmt.comps:
-            who = f"w{len(self.names)}"
-            self.names[ir.Value(BOOL)] = who
+            who = self.fresh("w")
             self.put(f"int64_t* const {who} = a{p}_shadow + 3 * ({linear} * {count} + {comp});")
             for foe in foes:
                 other = f"({who}[{foe}] > 0 ? {who}[{foe}] - 1 : -1)"
@@ -373,8 +387,12 @@ class _Emitter:
                 self.uninitialised(s, pointer, comp)
             if s.outs:
                 self.define(s.outs[k], place)
-            before = f"(special{s.array.position} ? 0 : {place})" if self.is_first(s) else place
-            self.put(f"{place} = {before} + {v};" if s.kind == "add" else f"{place} = kc_{s.kind}({place}, {v});")
+            self.put(self.changed(s, place, v))
+
+    def changed(self, s: ir.Atomic, place: str, v: str) -> str:
+        """The statement that changes a leaf. Threads run one after the other where they meet: no atomic is needed."""
+        before = f"(special{s.array.position} ? 0 : {place})" if self.is_first(s) else place
+        return f"{place} = {before} + {v};" if s.kind == "add" else f"{place} = kc_{s.kind}({place}, {v});"
 
     # -- control
     def emit_If(self, s: ir.If) -> None:
@@ -439,7 +457,7 @@ class _Emitter:
         self.block(custom.body)
         for k, y in enumerate(custom.body.yields):
             self.put(f"*out{k} = {self.name(y)};")
-        text = [f"static void {name}({', '.join([*params, *results, 'kc_context* ctx'])}) {{", "    (void)ctx;",
+        text = [f"{self.FUNCTION} {name}({', '.join([*params, *results, 'kc_context* ctx'])}) {{", "    (void)ctx;",
                 *self.lines, "}"]  # fmt: skip
         self.function_text.extend(text)
         self.lines, self.depth, self.line = saved, depth, None
@@ -459,7 +477,8 @@ class _Emitter:
             halves = [f"(double)({self.name(v)} >> 32)", f"(double)(uint32_t){self.name(v)}"]
             words += halves if v.type is INT64 else [f"(double){self.name(v)}"]
         values = ", ".join(words) or "0.0"
-        self.put(f"{{ const double values[] = {{ {values} }}; ctx->print(ctx, {site}, {len(words)}, values); }}")
+        said = self.call_core("print", site, len(words), "values")
+        self.put(f"{{ const double values[] = {{ {values} }}; {said}; }}")
 
     # -- loop tape, undo log, record
     def frame(self, values: Sequence[ir.Value]) -> list[tuple[ir.Value, int]]:
@@ -480,8 +499,7 @@ class _Emitter:
         self.put("}")
 
     def emit_Pop(self, s: ir.Pop) -> None:
-        frame = f"f{len(self.names)}"
-        self.names[ir.Value(FLOAT64)] = frame
+        frame = self.fresh("f")
         self.put(f"const char* const {frame} = kc_release(ctx, {self.frame_size(s.outs)});")
         for v, at in self.frame(s.outs):
             self.define(v, f"*(const {self.kind(v)}*)({frame} + {at})")
@@ -491,6 +509,10 @@ class _Emitter:
 
     def emit_Undo(self, s: ir.Undo) -> None:
         self.put(f"kc_undo_to(ctx, {self.name(s.mark)});")
+
+    def emit_Claim(self, s: ir.Claim) -> None:
+        # Threads run in order, and whoever takes an adjoint leaves zero.
+        self.define(s.out, self.name(s.cond))
 
     def emit_Record(self, s: ir.Record) -> None:
         self.put(f"if (block[4]) ctx->record_put((void*)block[4], thread, {self.name(s.sequence)}, "

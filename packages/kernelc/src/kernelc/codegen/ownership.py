@@ -26,7 +26,7 @@ def is_parallel(kernel: ir.Kernel) -> bool:
     """
     if kernel.dims == 0 or any(isinstance(s, (ir.Print, ir.Record, ir.Recall)) for s in kernel.body.walk()):
         return False
-    return not _crowded(kernel)
+    return not crowded_arrays(kernel)
 
 
 def is_parallel_by_rows(kernel: ir.Kernel) -> bool:
@@ -38,10 +38,10 @@ def is_parallel_by_rows(kernel: ir.Kernel) -> bool:
     if kernel.dims < 2 or any(isinstance(s, (ir.Print, ir.Record, ir.Recall)) for s in kernel.body.walk()):
         return False
     axes = thread_indices(kernel)
-    return all(axes.get(index[0]) == 0 for places in _crowded(kernel).values() for index in places)
+    return all(axes.get(index[0]) == 0 for places in crowded_arrays(kernel).values() for index in places)
 
 
-def _crowded(kernel: ir.Kernel) -> dict[ir.ArrayRef, set[tuple[ir.Value, ...]]]:
+def crowded_arrays(kernel: ir.Kernel) -> dict[ir.ArrayRef, set[tuple[ir.Value, ...]]]:
     """Arrays whose elements several threads may change, and the indices at which they are used."""
     axes = thread_indices(kernel)
     shared: set[ir.ArrayRef] = set()
@@ -71,7 +71,7 @@ def strip_arrays(kernel: ir.Kernel) -> list[ir.ArrayRef]:
         if isinstance(stmt, (ir.Load, ir.Store, ir.Atomic)):
             sums = isinstance(stmt, ir.Atomic) and stmt.kind == "add" and not stmt.outs and not stmt.logged
             summed[stmt.array] = summed.get(stmt.array, True) and sums
-    crowded = _crowded(kernel)
+    crowded = crowded_arrays(kernel)
     kinds = {a: set(leaves(a.type.element)) for a in crowded}
     fits = all(summed[a] and len(kinds[a]) == 1 and min(kinds[a], key=str).is_float for a in crowded)
     return sorted(crowded, key=lambda a: a.position) if fits else []

@@ -8,6 +8,7 @@ from .nodes import (
     Block,
     Call,
     Check,
+    Claim,
     Const,
     Custom,
     Gradient,
@@ -35,8 +36,8 @@ from .text import kernel_text
 from .verify import MalformedIR, verify
 
 __all__ = [
-    "FALSE", "TRUE", "ArrayRef", "Atomic", "Block", "Builder", "Call", "Check", "Const", "Custom", "Gradient", "If",
-    "Kernel", "Load", "Loop", "MalformedIR", "Mark", "Op", "Param", "Pop", "Print", "Push", "Query", "Recall",
+    "FALSE", "TRUE", "ArrayRef", "Atomic", "Block", "Builder", "Call", "Check", "Claim", "Const", "Custom", "Gradient",
+    "If", "Kernel", "Load", "Loop", "MalformedIR", "Mark", "Op", "Param", "Pop", "Print", "Push", "Query", "Recall",
     "Record", "Stmt", "Store", "Tape", "Undo", "Value", "const", "fuse", "is_const", "kernel_text",
     "prune", "prune_block", "verify",
 ]  # fmt: skip

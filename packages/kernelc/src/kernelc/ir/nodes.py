@@ -322,12 +322,15 @@ class Print(Stmt):
 
 
 class Tape:
-    """Identity of one loop tape: what is pushed in an iteration is popped, newest first, by the reverse loop."""
+    """Identity of one loop tape: what is pushed in an iteration is popped, newest first, by the reverse loop.
 
-    __slots__ = ("name", "span")
+    `loop` is the loop of the primal kernel whose iterations it keeps.
+    """
 
-    def __init__(self, name: str, span: Span | None):
-        self.name, self.span = name, span
+    __slots__ = ("loop", "name", "span")
+
+    def __init__(self, name: str, span: Span | None, loop: Loop | None = None):
+        self.name, self.span, self.loop = name, span, loop
 
 
 class Push(Stmt):
@@ -400,6 +403,28 @@ class Recall(Stmt):
 
     def inputs(self) -> Sequence[Value]:
         return (self.sequence,)
+
+    def outputs(self) -> Sequence[Value]:
+        return (self.out,)
+
+
+class Claim(Stmt):
+    """Reverse sweep of an atomic minimum or maximum: whether this thread takes the adjoint of one leaf.
+
+    `cond` says that the thread holds the winning content. Of several the lowest one takes it: where threads run in
+    order that is the first to come, elsewhere the back end has to find it.
+    """
+
+    __slots__ = ("array", "comp", "cond", "index", "out")
+
+    def __init__(
+        self, out: Value, array: ArrayRef, index: Sequence[Value], comp: int, cond: Value, span: Span | None
+    ):  # fmt: skip
+        self.out, self.array, self.index, self.comp, self.cond = out, array, tuple(index), comp, cond
+        self.span = span
+
+    def inputs(self) -> Sequence[Value]:
+        return (*self.index, self.cond)
 
     def outputs(self) -> Sequence[Value]:
         return (self.out,)

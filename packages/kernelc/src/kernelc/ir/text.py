@@ -121,6 +121,10 @@ class _Printer:
     def recall(self, s: n.Recall, d: int) -> None:
         self.put(d, f"{self.define(s.out)} = recall {self.name(s.sequence)}", s)
 
+    def claim(self, s: n.Claim, d: int) -> None:
+        place = self.place(s.array, s.index, [s.comp])
+        self.put(d, f"{self.define(s.out)} = claim {place} if {self.name(s.cond)}", s)
+
     def results(self, outs: Sequence[n.Value]) -> str:
         return f"{self.defines(outs)} = " if outs else ""
 

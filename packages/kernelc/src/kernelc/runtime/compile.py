@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from .. import _native, ir
@@ -13,7 +14,9 @@ from ..codegen import (
     HEADER,
     Code,
     Layout,
+    counted_for,
     emit,
+    emit_cuda,
     emit_lanes,
     first_arrays,
     is_parallel,
@@ -106,9 +109,13 @@ class Variant:
         """The adjoint for a set of arrays that carry gradients."""
         key = frozenset(seeds)
         if key not in self._adjoints:
-            primal = split_loops(self.kernel) if self.options.loop_tape == "sqrt" else self.kernel
-            self._adjoints[key] = adjoint(primal, key, singular=self.singular)
+            self._adjoints[key] = adjoint(self.primal, key, singular=self.singular)
         return self._adjoints[key]
+
+    @cached_property
+    def primal(self) -> ir.Kernel:
+        """The kernel that the adjoint is made of: the same with its loops split, if they are."""
+        return split_loops(self.kernel) if self.options.loop_tape == "sqrt" else self.kernel
 
     def adjoint_reads(self, seeds: frozenset[int]) -> tuple[frozenset[int], frozenset[int], frozenset[int]]:
         """The arrays that carry a gradient through an adjoint; those whose values it reads; whose final values."""
@@ -155,6 +162,19 @@ class Variant:
         if width:
             return emit_lanes(kernel, name, width, contiguous=contiguous)
         return emit(kernel, name, contiguous=contiguous, debug=config.debug)
+
+    def device_ir(self, which: str, seeds: frozenset[int]) -> ir.Kernel:
+        """The kernel that runs on a GPU: "counted" is the forward kernel that measures what its adjoint will keep."""
+        return self.primal if which == "counted" else self.ir_of(which, seeds)
+
+    def device_code(
+        self, which: str, seeds: frozenset[int], contiguous: frozenset[int], shared: bool = False, suffix: str = ""
+    ) -> Code:
+        """CUDA of the forward, adjoint or tangent kernel, or of the forward kernel that counts."""
+        kernel = self.device_ir(which, seeds)
+        counted = counted_for(kernel, self.adjoint(seeds).kernel) if which == "counted" else None
+        name = _symbol(kernel.name) + ("_counted" if which == "counted" else "") + suffix
+        return emit_cuda(kernel, name, contiguous=contiguous, debug=config.debug, shared=shared, counted=counted)
 
     def binaries(
         self, wanted: Sequence[tuple[str, frozenset[int]]], contiguous: frozenset[int], total: int = 1

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from .. import ir
 from .. import types as t
-from ..codegen import HEADER, is_parallel, is_parallel_by_rows, lanes_refused, strip_arrays
+from ..codegen import DEVICE_HEADER, HEADER, is_parallel, is_parallel_by_rows, lanes_refused, strip_arrays
 from ..config import config
 from ..errors import Span, WrongChoice, WrongUse, public
 from ..ir import Const, kernel_text
@@ -16,20 +16,17 @@ from .kernels import Kernel
 
 @public
 def inspect(kernel: Kernel, what: str = "ir", *, real: t.Scalar = t.FLOAT32) -> str:
-    """The kernel as text: "ir", "adjoint" (its reverse, as IR), "tangent", "cpp" (both kernels) or "cuda"."""
+    """The kernel as text: "ir", "adjoint" (its reverse, as IR), "tangent", "cpp" or "cuda" (both kernels)."""
     variant, seeds = _kernel(kernel).variant(real), real_arrays(kernel)
     if what == "ir":
         return kernel_text(variant.kernel)
     if what in ("adjoint", "tangent"):
         return kernel_text(variant.ir_of(what, seeds))
-    if what == "cpp":
+    if what in ("cpp", "cuda"):
         dense = frozenset(i for i, k in enumerate(kernel.params.values()) if isinstance(k, t.ArrayType))
-        parts = [variant.code(which, seeds, dense).text for which in ("forward", "adjoint")]
-        return HEADER + _readable("\n".join(parts))
-    if what == "cuda":
-        from ..errors import NoCuda
-
-        raise NoCuda("CUDA emission is not part of this version", advice='use kc.inspect(kernel, "cpp")')
+        make = variant.code if what == "cpp" else variant.device_code
+        parts = [make(which, seeds, dense).text for which in ("forward", "adjoint")]
+        return (HEADER if what == "cpp" else DEVICE_HEADER) + _readable("\n".join(parts))
     choices = '"ir", "adjoint", "tangent", "cpp", "cuda"'
     raise WrongChoice(f"kc.inspect cannot show {what!r}", advice=f"choose one of {choices}")
 

@@ -200,6 +200,10 @@ class Thread:
     def run_Record(self, s: ir.Record) -> None:
         self.memory.record[self.thread, int(self.get(s.sequence))] = int(self.get(s.value))
 
+    def run_Claim(self, s: ir.Claim) -> None:
+        # Threads run in order, and whoever takes an adjoint leaves zero.
+        self.env[s.out] = self.get(s.cond)
+
     def run_Recall(self, s: ir.Recall) -> None:
         self.env[s.out] = s.out.type.numpy.type(self.memory.record[self.thread, int(self.get(s.sequence))])
 

@@ -10,6 +10,7 @@ import functools
 import hashlib
 import os
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from kernelc.toolchain import cache, diagnose, project
@@ -17,6 +18,17 @@ from kernelc.toolchain.probe import Compiler, compiler, cpu, program
 
 FORMAT = 1
 """Part of every key: count up when the meaning of a cached library changes."""
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """How a text becomes a binary: `command` text -o binary `after`. `about`: what else decides what comes out."""
+
+    command: tuple[str, ...]
+    after: tuple[str, ...]
+    about: bytes
+    source: str = ".cpp"
+    product: str = ".so"
 
 
 def build_many(sources: Mapping[str, str], *, extra_flags: Sequence[str] = ()) -> dict[str, Path]:
@@ -27,19 +39,24 @@ def build_many(sources: Mapping[str, str], *, extra_flags: Sequence[str] = ()) -
     if not sources:
         return {}
     using = compiler()
-    about = _about(using, tuple(extra_flags))
-    keys = {
-        name: hashlib.sha256(about + text.encode("utf-8", "surrogateescape")).hexdigest()
-        for name, text in sources.items()
-    }
     if os.environ.get("KERNELC_CMAKE", "0") not in ("", "0"):
         for name, text in sources.items():
             project.emit(name, text, using, tuple(extra_flags))
-    found = {key: cache.find(key) for key in keys.values()}
+    command = (*using.command, *using.flags, f"-I{using.include}", *extra_flags)
+    return cook(sources, Recipe(command, using.libraries, _about(using, tuple(extra_flags))))
+
+
+def cook(sources: Mapping[str, str], recipe: Recipe) -> dict[str, Path]:
+    """The binaries of `sources`, by name: from the cache, or built."""
+    keys = {
+        name: hashlib.sha256(recipe.about + text.encode("utf-8", "surrogateescape")).hexdigest()
+        for name, text in sources.items()
+    }
+    found = {key: cache.find(key, recipe.product) for key in keys.values()}
     missing = [key for key, library in found.items() if library is None]
     if missing:
         wanted = {keys[name]: (name, text) for name, text in sources.items() if keys[name] in missing}
-        found |= _build_missing(wanted, using, tuple(extra_flags))
+        found |= _build_missing(wanted, recipe)
     return {name: library for name, key in keys.items() if (library := found[key])}
 
 
@@ -50,9 +67,14 @@ def build(source: str, *, name: str, extra_flags: Sequence[str] = ()) -> Path:
 
 def _about(using: Compiler, extra_flags: tuple[str, ...]) -> bytes:
     """Everything but the text that decides what a library holds."""
-    headers = _headers(using.include, _header_stamps(using.include))
+    headers = headers_in(using.include)
     tool = (using.command, using.identity, using.version, using.stamp, using.flags, using.libraries)
     return hashlib.sha256(repr((FORMAT, tool, extra_flags, headers, cpu())).encode()).digest()
+
+
+def headers_in(include: Path) -> str:
+    """A digest of the headers that kernels include."""
+    return _headers(include, _header_stamps(include))
 
 
 def _header_stamps(include: Path) -> tuple[tuple[str, int, int], ...]:
@@ -72,31 +94,30 @@ Wanted = Mapping[str, tuple[str, str]]
 """Key to name and text."""
 
 
-def _build_missing(wanted: Wanted, using: Compiler, extra_flags: tuple[str, ...]) -> dict[str, Path]:
+def _build_missing(wanted: Wanted, recipe: Recipe) -> dict[str, Path]:
     with cache.workplace(map(cache.stripe, wanted)) as folder:
         # Whoever held the lock before us may have built some of them.
-        done = {key: library for key in wanted if (library := cache.find(key))}
+        done = {key: library for key in wanted if (library := cache.find(key, recipe.product))}
         rest = {key: what for key, what in wanted.items() if key not in done}
         if not rest:
             return done
-        said = _run_ninja(folder, rest, using, extra_flags)
+        said = _run_ninja(folder, rest, recipe)
         for key, (_, text) in rest.items():
-            library = folder / f"{key}.so"
             if (folder / f"{key}.ok").exists():
-                done[key] = cache.publish(key, library, text)
+                done[key] = cache.publish(key, folder / f"{key}{recipe.product}", text, recipe.source)
         for key, (name, text) in rest.items():
             if key not in done:
-                raise diagnose.failure(name, text, diagnose.output_of(key, said))
+                raise diagnose.failure(name, text, diagnose.output_of(f"{key}{recipe.source}", said), recipe.source)
     return done
 
 
-def _run_ninja(folder: Path, wanted: Wanted, using: Compiler, extra_flags: tuple[str, ...]) -> str:
+def _run_ninja(folder: Path, wanted: Wanted, recipe: Recipe) -> str:
     import subprocess
 
     with cache.writing():
         for key, (_, text) in wanted.items():
-            cache.write(folder / f"{key}.cpp", text)
-        cache.write(folder / "build.ninja", _ninja_file(wanted, using, extra_flags))
+            cache.write(folder / f"{key}{recipe.source}", text)
+        cache.write(folder / "build.ninja", _ninja_file(wanted, recipe))
     done = subprocess.run(
         [program("ninja"), "-k", "0"],
         cwd=folder,
@@ -112,16 +133,16 @@ def _run_ninja(folder: Path, wanted: Wanted, using: Compiler, extra_flags: tuple
     return done.stdout
 
 
-def _ninja_file(wanted: Wanted, using: Compiler, extra_flags: tuple[str, ...]) -> str:
+def _ninja_file(wanted: Wanted, recipe: Recipe) -> str:
     import shlex
 
-    def quoted(*words: str) -> str:
+    def quoted(words: Sequence[str]) -> str:
         return shlex.join(words).replace("$", "$$")
 
-    before = quoted(*using.command, *using.flags, f"-I{using.include}", *extra_flags)
     # The output is a mark made at the end: a compiler killed half-way leaves a library that only looks finished.
-    command = f"{before} $key.cpp -o $key.so {quoted(*using.libraries)} && : > $out"
+    names = f"$key{recipe.source} -o $key{recipe.product}"
+    command = f"{quoted(recipe.command)} {names} {quoted(recipe.after)} && : > $out"
     lines = ["rule kernel", f"  command = {command}"]
     for key in wanted:
-        lines += [f"build {key}.ok: kernel {key}.cpp", f"  key = {key}"]
+        lines += [f"build {key}.ok: kernel {key}{recipe.source}", f"  key = {key}"]
     return "\n".join(lines) + "\n"

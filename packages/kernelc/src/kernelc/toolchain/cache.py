@@ -1,6 +1,6 @@
 """The kernel cache: one folder per hash, built aside under a lock, published by rename, verified when it is used.
 
-    kernels/<key>/     kernel.so, kernel.cpp, SHA256SUMS (readable by sha256sum -c)
+    kernels/<key>/     kernel.so or kernel.fatbin, its source, SHA256SUMS (readable by sha256sum -c)
     probe/             what the probe found out about each compiler
     locks/             one file per stripe: the first digit of a key, or "probe"
     aside/<stripe>-*/  builds under way
@@ -27,7 +27,7 @@ from pathlib import Path
 from kernelc.config import config
 from kernelc.errors import CacheNotWritable
 
-LIBRARY, SOURCE, SUMS = "kernel.so", "kernel.cpp", "SHA256SUMS"
+NAME, SUMS = "kernel", "SHA256SUMS"
 
 _REFUSALS = {
     *(errno.ENOSPC, errno.EDQUOT),  # full
@@ -66,10 +66,10 @@ def open_root() -> Path:
     return root
 
 
-def find(key: str) -> Path | None:
+def find(key: str, product: str = ".so") -> Path | None:
     """The library of `key`, or None when it was never built, or is damaged and must be built again."""
     folder = cache_root() / "kernels" / key
-    library = folder / LIBRARY
+    library = folder / f"{NAME}{product}"
     try:
         _refuse_if_foreign(folder, folder.lstat())
         _refuse_if_foreign(library, library.lstat())
@@ -80,20 +80,21 @@ def find(key: str) -> Path | None:
     return library if found.encode() == expected else None
 
 
-def publish(key: str, library: Path, source: str) -> Path:
+def publish(key: str, library: Path, text: str, suffix: str = ".cpp") -> Path:
     """Move a finished library into the cache by one rename; the caller holds the lock of `stripe(key)`."""
     made = library.with_name(f"{key}.entry")
     target = cache_root() / "kernels" / key
     with writing():
         made.mkdir(mode=0o700)
-        library.rename(made / LIBRARY)
-        digest = hashlib.sha256((made / LIBRARY).read_bytes()).hexdigest()
-        write(made / SOURCE, source)
-        write(made / SUMS, f"{digest}  {LIBRARY}\n")
+        name = f"{NAME}{library.suffix}"
+        library.rename(made / name)
+        digest = hashlib.sha256((made / name).read_bytes()).hexdigest()
+        write(made / f"{NAME}{suffix}", text)
+        write(made / SUMS, f"{digest}  {name}\n")
         target.parent.mkdir(mode=0o700, exist_ok=True)
         _remove(target)  # damaged, else we would not be here; whoever has it open keeps it
         made.rename(target)
-    return target / LIBRARY
+    return target / name
 
 
 def stripe(key: str) -> str:

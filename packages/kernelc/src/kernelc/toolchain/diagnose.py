@@ -15,39 +15,44 @@ from kernelc.toolchain import cache
 SOURCE = "kernel.cpp"
 """How the generated text is called in what the compiler says."""
 
-_ERROR = re.compile(r"^(?P<file>\S.*?):(?P<line>\d+):(?:\d+:)? (?:fatal )?error: (?P<text>.*)$", re.MULTILINE)
+# g++ and clang write file:line:column, nvcc file(line).
+_ERROR = re.compile(
+    r"^(?P<file>\S.*?)(?::(?P<line>\d+):(?:\d+:)?|\((?P<row>\d+)\):) (?:fatal )?error\b[^:]*: (?P<text>.*)$",
+    re.MULTILINE,
+)
 _MARK = re.compile(r'^\s*#\s*line\s+\d+\s+"((?:[^"\\]|\\.)*)"', re.MULTILINE)
 _DISK = re.compile(r"No space left on device|Read-only file system|Disk quota exceeded")
 _KILLED = re.compile(r"\bKilled\b|\bterminated by signal\b|virtual memory exhausted|out of memory", re.IGNORECASE)
 
 
-def output_of(key: str, ninja: str) -> str:
-    """What the compiler said about one source of a batch, out of all that Ninja said.
+def output_of(source: str, ninja: str) -> str:
+    """What the compiler said about one source of a batch, by its file name, out of all that Ninja said.
 
     Not by way of a file for each: on a full disk it would be empty.
     """
     for part in re.split(r"^FAILED: ", ninja, flags=re.MULTILINE)[1:]:
         target, _, rest = part.partition("\n")
-        if key in target:
+        if source.partition(".")[0] in target:
             _command, _, said = rest.partition("\n")
             # Lines of Ninja itself begin so, because NINJA_STATUS says so.
             ours = [line for line in said.splitlines() if not line.startswith("ninja: ")]
-            return "\n".join(ours).replace(f"{key}.cpp", SOURCE)
+            return "\n".join(ours).replace(source, SOURCE)
     return ninja
 
 
-def failure(name: str, text: str, output: str) -> KernelError:
+def failure(name: str, text: str, output: str, suffix: str = ".cpp") -> KernelError:
     """The exception for one source that was not built; its text is kept where the message says."""
     said, span = _first(output, text)
     if disk := _DISK.search(output):
         return cache.unwritable(disk.group())
     if span is None and cache.is_full(output):
         return cache.unwritable("No space left on device")
-    kept = _keep(name, text)
+    kept = _keep(name, text, suffix)
     if span and span.file == SOURCE:
         span = _line(str(kept), span.line)
     advice = "the machine may be out of memory: run fewer builds at once" if _KILLED.search(output) else ""
-    message = f"the C++ compiler failed on {name!r}: {said}\nsource: {kept}"
+    which = "nvcc" if suffix == ".cu" else "the C++ compiler"
+    message = f"{which} failed on {name!r}: {said}\nsource: {kept}"
     return CompilerFailed(message, span, advice=advice, output=output, source=kept)
 
 
@@ -56,7 +61,7 @@ def _first(output: str, text: str) -> tuple[str, Span | None]:
     users = {re.sub(r"\\(.)", r"\1", file) for file in _MARK.findall(text)}
     errors = list(_ERROR.finditer(output))
     for error in [e for e in errors if e["file"] in users] + errors:
-        return error["text"], _line(error["file"], int(error["line"]))
+        return error["text"], _line(error["file"], int(error["line"] or error["row"]))
     lines = output.splitlines() or ["it died without a word"]
     return next((line for line in lines if "error" in line or "undefined" in line), lines[-1]), None
 
@@ -66,8 +71,8 @@ def _line(file: str, line: int) -> Span:
     return Span(file, line, len(text) - len(text.lstrip()), line, len(text))
 
 
-def _keep(name: str, text: str) -> Path:
-    path = cache.cache_root() / "failed" / f"{safe(name)}.cpp"
+def _keep(name: str, text: str, suffix: str) -> Path:
+    path = cache.cache_root() / "failed" / f"{safe(name)}{suffix}"
     with cache.writing():
         path.parent.mkdir(mode=0o700, exist_ok=True)
         cache.write(path, text)

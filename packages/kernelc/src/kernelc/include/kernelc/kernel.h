@@ -3,7 +3,9 @@
 #ifndef KERNELC_KERNEL_H
 #define KERNELC_KERNEL_H
 
+#ifndef KERNELC_DEVICE_H
 #include "context.h"
+#endif
 
 #ifdef __CUDACC__
 #include <math.h>
@@ -115,6 +117,7 @@ template <class T> KC_FN T kc_word(const int64_t* word) {
     return value;
 }
 
+#ifndef __CUDACC__ /* lanes are of the CPU */
 /* The elements of a group of threads that is not full, of which `room` lie in the array: copied to where there is room
    for all lanes. The others repeat the last one: whatever they compute, they do it with valid numbers. */
 static __attribute__((noinline, unused)) char* kc_copy_in(char* to, const char* from, int64_t lanes, int64_t size,
@@ -133,5 +136,6 @@ static __attribute__((noinline, unused)) void kc_copy_out(const char* from, char
     const int64_t some = left < room ? left : room;
     if (some > 0) KC_COPY(to, from, some * size);
 }
+#endif
 
 #endif
