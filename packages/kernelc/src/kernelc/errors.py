@@ -422,7 +422,7 @@ class NotRecorded(TapeError):
 
 # 5xx: the machine.
 class ToolchainError(KernelError):
-    """The machine cannot build or load a kernel. Base of the codes 501 to 504."""
+    """The machine cannot build or load a kernel. Base of the codes 501 to 505."""
 
     code = "KC500"
 
@@ -467,6 +467,20 @@ class NoCuda(ToolchainError):
     """
 
     code = "KC504"
+
+
+class CudaError(ToolchainError):
+    """The CUDA driver refused a call, or a kernel did something that the GPU cannot. `status` is the driver's number.
+
+    The message has the driver's own words. After an illegal address the GPU is lost to this process.
+    """
+
+    code = "KC505"
+    hint = "kc.config.debug = True finds indices that are out of bounds"
+
+    def __init__(self, message: str, *, advice: str = "", status: int = 0):
+        self.status = status
+        super().__init__(message, advice=advice)
 
 
 # 7xx: a name of kernelc is used in a way that it does not have.

@@ -54,6 +54,23 @@ def claims(kernel: ir.Kernel) -> frozenset[int]:
     return frozenset(s.array.position for s in kernel.body.walk() if isinstance(s, ir.Claim))
 
 
+def used_values(kernel: ir.Kernel) -> set[ir.Value]:
+    """The values that some statement reads, in the functions that are called as well."""
+    found: set[ir.Value] = set()
+    blocks = [kernel.body]
+    while blocks:
+        block = blocks.pop()
+        found.update(block.yields)
+        for s in block.body:
+            found.update(s.inputs())
+            blocks.extend(s.blocks())
+            if isinstance(s, ir.Loop) and s.stop is not None:
+                found.add(s.stop)
+            if isinstance(s, ir.Call):
+                blocks.append(s.function.body)
+    return found
+
+
 class _CudaEmitter(_Emitter):
     FUNCTION = "static __device__ void"
 
@@ -68,6 +85,7 @@ class _CudaEmitter(_Emitter):
         self.region: int | None = None
         self.regions = 0
         self.frame_of_body = 0
+        self.used = used_values(kernel)
 
     # -- the whole
     def run(self) -> Code:
@@ -97,6 +115,11 @@ class _CudaEmitter(_Emitter):
             f"KC_ENTRY({self.entry}, {words})",
         ]
         return Code(self.entry, "\n".join(text) + "\n", self.sites, self.kernel.name, self.kernel.span)
+
+    def define(self, value: ir.Value, text: str) -> None:
+        # Of an element, all leaves are loaded; nvcc would warn of those that nobody reads.
+        unread = f" (void){self.name(value)};" if value not in self.used else ""
+        self.put(f"const {self.kind(value)} {self.name(value)} = {text};{unread}")
 
     def call_core(self, what: str, *args: object) -> str:
         return f"kc_{what}({', '.join(map(str, ('ctx', *args)))})"

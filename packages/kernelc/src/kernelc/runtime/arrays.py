@@ -11,8 +11,21 @@ from weakref import WeakSet
 import numpy as np
 
 from .. import types as t
-from ..errors import ReadOnly, WrongDtype, WrongIndex, WrongShape, WrongUse
-from .memory import Data, address_of, array_words, base_of, is_dense, is_tensor, numpy_of, zeros_for
+from ..errors import ReadOnly, WrongDevice, WrongDtype, WrongIndex, WrongShape, WrongUse
+from .cuda.data import empty as device_empty
+from .cuda.data import foreign, upload
+from .memory import (
+    Data,
+    address_of,
+    array_words,
+    base_of,
+    is_dense,
+    is_on_gpu,
+    is_tensor,
+    may_share,
+    numpy_of,
+    zeros_for,
+)
 from .recording import current
 
 _SIGNATURES: dict[tuple[Any, ...], tuple[Any, ...]] = {}
@@ -85,8 +98,8 @@ class Array:
         self._sign()
 
     def _sign(self) -> None:
-        flags = self._data.flags
-        key = (self.element, self.ndim, flags.c_contiguous, flags.writeable, self._storage.source is not None)
+        flags, weak = self._data.flags, self._storage.source is not None
+        key = (self.element, self.ndim, flags.c_contiguous, flags.writeable, weak, is_on_gpu(self._data))
         self._sig = _SIGNATURES.setdefault(key, key)
 
     # -- what it is
@@ -101,7 +114,8 @@ class Array:
 
     @property
     def device(self) -> str:
-        return "cpu"
+        """Where the memory is: "cpu" or "cuda"."""
+        return "cuda" if is_on_gpu(self._data) else "cpu"
 
     @property
     def version(self) -> int:
@@ -125,7 +139,8 @@ class Array:
 
     def __repr__(self) -> str:
         grad = ", requires_grad=True" if self.requires_grad else ""
-        return f"kc.array({np.array2string(self._data, threshold=20)}, dtype={self.element!r}{grad})"
+        where = ', device="cuda"' if is_on_gpu(self._data) else ""
+        return f"kc.array({np.array2string(self.numpy(), threshold=20)}, dtype={self.element!r}{where}{grad})"
 
     def __float__(self) -> float:
         return float(self._one())
@@ -136,12 +151,35 @@ class Array:
     def _one(self) -> Any:
         if self._data.size != 1:
             raise WrongShape(f"an array of shape {self.shape} is not one number")
-        return self._data.reshape(-1)[0]
+        return self.numpy().reshape(-1)[0]
 
     # -- out
     def numpy(self) -> Data:
-        """The memory as a NumPy array, shared. Writes through it are not seen by tapes."""
-        return self._data
+        """The memory as a NumPy array, shared; of a GPU, a copy. Writes through it are not seen by tapes."""
+        data: Any = self._data
+        return data.host() if is_on_gpu(data) else self._data
+
+    def to(self, device: str) -> Array:
+        """This array, if it is on the device; else a copy there. While a tape records, gradients come back."""
+        if device not in ("cpu", "cuda"):
+            raise WrongDevice(f"an array cannot be moved to {device!r}", advice='use "cpu" or "cuda"')
+        if device == self.device:
+            return self
+        make: Any = device_empty if device == "cuda" else np.empty
+        made = Array(make(self._data.shape, self._data.dtype), self.element)
+        made._storage.ours = True
+        made.requires_grad = self.requires_grad and current() is None
+        return made.assign(self)
+
+    @property
+    def __cuda_array_interface__(self) -> dict[str, Any]:
+        """How torch, CuPy and Numba share memory of a GPU."""
+        data = self._data
+        if not is_on_gpu(data) or data.dtype.fields is not None:
+            raise AttributeError("only arrays of numbers on a GPU have a __cuda_array_interface__")
+        strides = None if data.flags.c_contiguous else data.strides
+        where = (data.ctypes.data if data.size else 0, not data.flags.writeable)
+        return {"shape": data.shape, "typestr": data.dtype.str, "data": where, "strides": strides, "version": 3}
 
     def torch(self) -> Any:
         """The memory as a torch tensor, shared; a copy of what torch cannot refer to (read-only, negative strides)."""
@@ -150,20 +188,25 @@ class Array:
         data = self._data
         if data.dtype.fields is not None:
             raise WrongDtype(f"torch has no tensors of {self.element!r}")
+        if is_on_gpu(data):
+            return torch.as_tensor(self, device="cuda")
         if not data.flags.writeable or any(s < 0 for s in data.strides):
             data = data.copy()
         return torch.from_numpy(data)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Data:
         if dtype is None and not copy:
-            return self._data
-        return np.array(self._data, dtype=dtype) if copy else np.asarray(self._data, dtype=dtype)
+            return self.numpy()
+        return np.array(self.numpy(), dtype=dtype) if copy else np.asarray(self.numpy(), dtype=dtype)
 
     def __dlpack__(self, **options: Any) -> Any:
+        if is_on_gpu(self._data):
+            raise WrongDevice("memory on a GPU is shared by __cuda_array_interface__, not by DLPack",
+                              advice="use a.torch(), or a.to(\"cpu\")")  # fmt: skip
         return self._data.__dlpack__(**options)
 
     def __dlpack_device__(self) -> tuple[int, int]:
-        return (1, 0)
+        return (2, 0) if is_on_gpu(self._data) else (1, 0)
 
     # -- gradient
     @property
@@ -192,7 +235,7 @@ class Array:
             return None
         if self._grad is None or self._grad._storage is not above._storage:
             made = _view_of(above, view, self.element)
-            if made._data.size and not np.may_share_memory(made._data, above._data):
+            if made._data.size and not may_share(made._data, above._data):
                 raise WrongShape("the gradient of this view cannot be seen in that of its parent",
                                  advice="make the parent contiguous: kc.array(np.ascontiguousarray(data))")  # fmt: skip
             self._grad = made
@@ -209,7 +252,7 @@ class Array:
 
     def assign(self, source: Any) -> Array:
         """Copy the content of an array, or anything like one, into this one."""
-        data = source if isinstance(source, Array) else numbers(source)
+        data = source if isinstance(source, Array) else device_memory(source) or numbers(source)
         shape = data._data.shape if isinstance(data, Array) else data.shape
         if shape != self._data.shape:
             raise WrongShape(f"assign: shape {shape} does not fit {self._data.shape}")
@@ -228,6 +271,9 @@ class Array:
         """Write an array, or zeros for None."""
         if content is None:
             content = np.zeros((), self._data.dtype)
+            if is_on_gpu(self._data):
+                self._data.zero()  # type: ignore[attr-defined]
+                return
         elif isinstance(content, Array):
             content = content._data
         self._data[...] = content
@@ -335,10 +381,11 @@ class Array:
         if source is None:
             return
         if data.dtype != real.numpy:
-            written = not np.array_equal(source.astype(data.dtype), data, equal_nan=True)
-            data = (data if written else source).astype(real.numpy)
+            written = not np.array_equal(source.astype(data.dtype), self.root.numpy(), equal_nan=True)
+            changed = (self.root.numpy() if written else source).astype(real.numpy)
             if storage.grad is not None:
-                storage.grad = storage.grad.astype(real.numpy)
+                storage.grad = _beside(data, np.asarray(storage.grad).astype(real.numpy))
+            data = _beside(data, changed)
         self._move(data, real)
 
     def own(self) -> bool:
@@ -400,12 +447,24 @@ def as_view(a: Array, data: Data) -> Data:
     return view(as_view(parent, data))
 
 
+def _beside(place: Data, data: Data) -> Any:
+    """Host memory, moved to where another piece of memory is."""
+    return upload(data) if is_on_gpu(place) else data
+
+
+def device_memory(data: Any) -> Any:
+    """The memory of a torch tensor on a GPU, or of anything else with a `__cuda_array_interface__`; else None."""
+    if is_tensor(data):
+        return foreign(data.detach()) if data.is_cuda else None
+    return foreign(data) if hasattr(data, "__cuda_array_interface__") else None
+
+
 def _plain(data: Any) -> Any:
     """A NumPy-readable view of an array, a torch tensor, or anything else."""
     if isinstance(data, Array):
-        return data._data
+        return data.numpy()
     if is_tensor(data):
-        return numpy_of(data)
+        return numpy_of(data) if not data.is_cuda else device_memory(data).host()
     if hasattr(data, "__dlpack__") and not hasattr(data, "__array__") and not hasattr(data, "__array_interface__"):
         return np.from_dlpack(data)
     return data

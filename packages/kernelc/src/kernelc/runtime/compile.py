@@ -86,6 +86,8 @@ class Variant:
         self._adjoints: dict[frozenset[int], AdjointKernel] = {}
         self._tangents: dict[frozenset[int], ir.Kernel] = {}
         self._binaries: dict[Any, Binary] = {}
+        self._on_gpu: dict[Any, Any] = {}
+        """Kernels compiled for the GPU (cuda/launching.py)."""
         self._reads: dict[frozenset[int], tuple[frozenset[int], frozenset[int], frozenset[int]]] = {}
         self._widths: dict[tuple[str, frozenset[int], int], int] = {}
         walk = list(self.kernel.body.walk())

@@ -11,21 +11,32 @@ import numpy as np
 from .. import types as t
 from ..config import config
 from ..errors import WrongChoice, WrongDevice, WrongDtype, WrongShape, WrongUse
-from .arrays import Array, _check_real, numbers, spread
-from .memory import Data, is_dense, is_tensor
+from .arrays import Array, _check_real, device_memory, numbers, spread
+from .cuda import data as gpu
+from .memory import Data, is_dense, is_on_gpu, is_tensor
 
 UNINITIALISED = 0x7FA1DEAD
 """What `kc.empty` holds in debug mode."""
 _MOST_DIMENSIONS = 4
 
 
-def array(data: Any, dtype: Any = None, requires_grad: bool = False, *, real: Any = None, copy: bool = False) -> Array:
+def array(
+    data: Any, dtype: Any = None, requires_grad: bool = False, *, real: Any = None, copy: bool = False,
+    device: str | None = None,
+) -> Array:  # fmt: skip
     """An array from NumPy, torch, DLPack (shared), or from Python lists and numbers (copied).
 
     dtype: an element type; `float` and `kc.float3` take the precision of the data (float32 for lists).
+    device: "cpu" or "cuda"; where the data is already, else where kc.config.device says. Memory of the host that goes
+    to a GPU is copied.
     """
-    if isinstance(data, Array) and not copy and real is None:
+    if isinstance(data, Array) and not copy and real is None and device in (None, data.device):
         return _again(data, dtype, requires_grad)
+    there: Any = data._data if isinstance(data, Array) else device_memory(data)
+    if is_on_gpu(there):
+        if real is None and (device is None or home(device) == "cuda"):
+            return _array_on_gpu(there, dtype, requires_grad, copy)
+        data, device = there.host(), device or "cuda"
     weak = isinstance(data, (list, tuple, int, float)) and real is None
     plain = numbers(data)
     wanted = t.as_type(dtype) if dtype is not None else t.REAL if real is not None else None
@@ -33,9 +44,35 @@ def array(data: Any, dtype: Any = None, requires_grad: bool = False, *, real: An
     made = _fitted(plain, element, copy)
     adapts = weak and _is_polymorphic(wanted) and made.dtype == np.float32
     source = plain.astype(np.float64).reshape(made.shape) if adapts else None
-    result = Array(made, element, requires_grad=requires_grad, source=source)
-    result._storage.ours = weak or copy
+    moved = home(device) == "cuda"
+    result = Array(gpu.upload(made) if moved else made, element, requires_grad=requires_grad, source=source)  # type: ignore[arg-type]
+    result._storage.ours = weak or copy or moved
     return result
+
+
+def home(device: str | None) -> str:
+    """Where an array is made: "cpu" or "cuda"."""
+    where = device or config.device
+    if device not in (None, "cpu", "cuda"):
+        raise WrongDevice(f"an array cannot be made on {device!r}", advice='use "cpu" or "cuda"')
+    return "cuda" if where == "cuda" else "cpu"
+
+
+def _array_on_gpu(data: Any, dtype: Any, requires_grad: bool, copy: bool) -> Array:
+    """An array of memory that is on a GPU already; shared unless a copy is asked for."""
+    reals = [k for k in _scalars(data.dtype) if k.kind == "f"]
+    precision = t.FLOAT64 if reals and all(k.itemsize == 8 for k in reals) else t.FLOAT32
+    element = t.resolve(t.as_type(dtype), precision) if dtype is not None else _element_for(data, None, None, False)
+    base, trailing = t.element_dtype(element)
+    n = len(trailing)
+    if data.dtype != base or (n and data.shape[data.ndim - n :] != trailing):
+        raise WrongDtype(f"memory of {data.dtype} in shape {data.shape} on a GPU is no array of {element!r}",
+                         advice="convert it where it comes from")  # fmt: skip
+    if data.ndim == n:
+        data = data.reshape(1, *trailing)
+    if copy or not is_dense(data, n):
+        data = data.copy()
+    return Array(data, element, requires_grad=requires_grad)
 
 
 def _again(data: Array, dtype: Any, requires_grad: bool) -> Array:
@@ -89,8 +126,8 @@ def _converted(plain: Data, base: np.dtype[Any]) -> Data:
 
 def copied(a: Array, element: t.Type) -> Array:
     """A copy of an array for kernels that want another element type or layout, and only read it."""
-    data = np.array(_converted(a._data, t.element_dtype(element)[0]), order="C")
-    made = Array(data, t.leaves(element)[0])
+    data = np.array(_converted(a.numpy(), t.element_dtype(element)[0]), order="C")
+    made = Array(gpu.upload(data) if is_on_gpu(a._data) else data, t.leaves(element)[0])  # type: ignore[arg-type]
     made.origin = a
     return made
 
@@ -98,7 +135,7 @@ def copied(a: Array, element: t.Type) -> Array:
 def refresh(a: Array) -> None:
     """Take over what the array holds now that this one is a copy of."""
     assert a.origin is not None
-    a._data[...] = _converted(a.origin._data, a._data.dtype)
+    a._data[...] = _converted(a.origin.numpy(), a._data.dtype)
 
 
 def _converted_struct(plain: Data, base: np.dtype[Any]) -> Data:
@@ -170,6 +207,9 @@ def from_dlpack(source: Any, dtype: Any = None, requires_grad: bool = False) -> 
     """The memory of anything that speaks DLPack, shared."""
     if is_tensor(source):
         source = source.detach()
+    there = device_memory(source)
+    if there is not None:
+        return array(source, dtype, requires_grad)
     if not hasattr(source, "__dlpack__"):
         raise WrongUse(f"{type(source).__name__} does not speak DLPack", advice="use kc.array(data)")
     kind = source.__dlpack_device__()[0] if hasattr(source, "__dlpack_device__") else 1
@@ -189,12 +229,22 @@ def _shape(shape: Any) -> tuple[int, ...]:
     return tuple(int(n) for n in sizes)
 
 
-def _new(make: Callable[..., Data], shape: Any, dtype: Any, real: Any, requires_grad: bool) -> Array:
+def _new(
+    make: Callable[..., Data], shape: Any, dtype: Any, real: Any, requires_grad: bool, device: str | None = None
+) -> Array:
     try:
         element, base, trailing = _layout(dtype, real)
     except TypeError:  # raised by as_type, or dtype is not hashable: as_type says what is wrong
         element, base, trailing = _layout.__wrapped__(dtype, real)
-    return _own(make(_shape(shape) + trailing, base), element, requires_grad)
+    sizes = _shape(shape) + trailing
+    if (device is not None or config.device == "cuda") and home(device) == "cuda":
+        return _own(_on_gpu(make, sizes, base), element, requires_grad)
+    return _own(make(sizes, base), element, requires_grad)
+
+
+def _on_gpu(make: Callable[..., Data], sizes: tuple[int, ...], base: np.dtype[Any]) -> Any:
+    known: dict[Any, Callable[..., Any]] = {np.zeros: gpu.zeros, np.empty: gpu.empty}
+    return known[make](sizes, base) if make in known else gpu.upload(make(sizes, base))
 
 
 @lru_cache(maxsize=256)
@@ -210,27 +260,37 @@ def _own(data: Data, element: t.Type, requires_grad: bool) -> Array:
     return made
 
 
-def zeros(shape: Any, dtype: Any = float, requires_grad: bool = False, *, real: Any = None) -> Array:
+def zeros(
+    shape: Any, dtype: Any = float, requires_grad: bool = False, *, real: Any = None, device: str | None = None
+) -> Array:
     """Zeros; float32 unless real=kc.float64 or the dtype says otherwise."""
-    return _new(np.zeros, shape, dtype, real, requires_grad)
+    return _new(np.zeros, shape, dtype, real, requires_grad, device)
 
 
-def ones(shape: Any, dtype: Any = float, requires_grad: bool = False, *, real: Any = None) -> Array:
+def ones(
+    shape: Any, dtype: Any = float, requires_grad: bool = False, *, real: Any = None, device: str | None = None
+) -> Array:
     """Ones in every component."""
-    return _new(np.ones, shape, dtype, real, requires_grad)
+    return _new(np.ones, shape, dtype, real, requires_grad, device)
 
 
-def empty(shape: Any, dtype: Any = float, requires_grad: bool = False, *, real: Any = None) -> Array:
+def empty(
+    shape: Any, dtype: Any = float, requires_grad: bool = False, *, real: Any = None, device: str | None = None
+) -> Array:
     """Memory without content; debug mode reports reads of it."""
-    made = _new(np.empty, shape, dtype, real, requires_grad)
+    made = _new(np.empty, shape, dtype, real, requires_grad, device)
     if config.debug and made._data.dtype.itemsize % 4 == 0:
-        made._data.reshape(-1).view(np.uint32)[...] = UNINITIALISED
+        marked = np.full(made._data.nbytes // 4, UNINITIALISED, np.uint32)
+        made._data[...] = marked.view(made._data.dtype).reshape(made._data.shape)
     return made
 
 
-def full(shape: Any, value: Any, dtype: Any = float, requires_grad: bool = False, *, real: Any = None) -> Array:
+def full(
+    shape: Any, value: Any, dtype: Any = float, requires_grad: bool = False, *, real: Any = None,
+    device: str | None = None,
+) -> Array:  # fmt: skip
     """Every element the given value."""
-    made = _new(np.zeros, shape, dtype, real, requires_grad)
+    made = _new(np.zeros, shape, dtype, real, requires_grad, device)
     made._data[...] = spread(value, made._data)
     return made
 
@@ -238,17 +298,18 @@ def full(shape: Any, value: Any, dtype: Any = float, requires_grad: bool = False
 def zeros_like(other: Any, requires_grad: bool = False) -> Array:
     """Zeros of the same shape and type. The gradient flag is not inherited."""
     like = other if isinstance(other, Array) else array(other)
-    return _own(np.zeros(like._data.shape, like._data.dtype), like.element, requires_grad)
+    make = gpu.zeros if is_on_gpu(like._data) else np.zeros
+    return _own(make(like._data.shape, like._data.dtype), like.element, requires_grad)  # type: ignore[arg-type]
 
 
 def empty_like(other: Any, requires_grad: bool = False) -> Array:
     """Memory of the same shape and type."""
     like = other if isinstance(other, Array) else array(other)
-    return empty(like.shape, like.element, requires_grad)
+    return empty(like.shape, like.element, requires_grad, device=like.device)
 
 
-def scalar(value: float, requires_grad: bool = False, *, real: Any = None) -> Array:
+def scalar(value: float, requires_grad: bool = False, *, real: Any = None, device: str | None = None) -> Array:
     """One number as an array, so that it can require a gradient where a kernel takes a number."""
     if not isinstance(value, (int, float, np.number)) and not hasattr(value, "item"):
         raise WrongDtype(f"kc.scalar takes a number, not {type(value).__name__}")
-    return array([float(value)], float, requires_grad, real=real)
+    return array([float(value)], float, requires_grad, real=real, device=device)

@@ -12,7 +12,10 @@ from .. import _native
 from ..errors import TapeError, WrongChoice, WrongShape, public
 from . import launches, recording, reports
 from .arrays import Array, _plain, as_view
+from .cuda.data import upload
+from .cuda.launching import Launching, binary_of, facts
 from .kernels import Kernel, check_device
+from .memory import is_on_gpu
 from .tape import Entry, Tape
 
 
@@ -46,11 +49,12 @@ def jvp(
     for i in active:
         dots.setdefault(i, _tangent(args[i], np.zeros(args[i]._data.shape)))
     shape = launches._shape(dim)
-    if check_device(device) == "python":
+    where = check_device(device, plan, args)
+    if where == "python":
         roles = {(i, "tangent"): dots[i]._data for i in active}
         launches.run_python(plan, "tangent", seeds, args, shape, roles)
     else:
-        _run_tangent(plan, args, shape, seeds, {i: dots[i] for i in active})
+        _run_tangent(plan, args, shape, seeds, {i: dots[i] for i in active}, where)
     launches.bump(plan, args)
     written = [i for i in plan.variant.written if args[i].real is not None]
     for i in written:
@@ -73,18 +77,23 @@ def _tangent(a: Array, direction: Any) -> Array:
     data = np.asarray(_plain(direction), a._data.dtype)
     if data.size != a._data.size:
         raise WrongShape(f"the tangent of an array of shape {a._data.shape} has shape {data.shape}")
-    return Array(np.array(data.reshape(a._data.shape), order="C"), a.element)
+    dense = np.array(data.reshape(a._data.shape), order="C")
+    return Array(upload(dense) if is_on_gpu(a._data) else dense, a.element)  # type: ignore[arg-type]
 
 
 def _run_tangent(
-    plan: Any, args: list[Any], dim: tuple[int, ...], seeds: frozenset[int], dots: dict[int, Array]
+    plan: Any, args: list[Any], dim: tuple[int, ...], seeds: frozenset[int], dots: dict[int, Array], where: str
 ) -> None:
     launches.apply_settings()
     total, head = launches.grid(dim, plan.kernel)
-    (binary,) = plan.variant.binaries([("tangent", seeds)], plan.contiguous, total)
     block = bytearray(launches.block_of(plan, args, head))
     for i, dot in dots.items():
         struct.pack_into("<q", block, 8 * plan.variant.layout.slots[i].role("tangent"), dot._data.ctypes.data)
+    if where == "cuda":
+        on_gpu = binary_of(plan.variant, ("tangent", seeds, plan.contiguous, False))
+        Launching(on_gpu, block, total, facts(plan, args, dim)).run()
+        return
+    (binary,) = plan.variant.binaries([("tangent", seeds)], plan.contiguous, total)
     failure = _native.launch(binary.entry, bytes(block), total, binary.parallel)
     reports.report(binary.code, failure, plan.kernel.name)
 

@@ -27,10 +27,11 @@ from ..errors import (
     WrongUse,
 )
 from ..frontend import Source, signature
-from .arrays import Array, numbers
+from .arrays import Array, device_memory, numbers
 from .compile import Options, Variant
 from .creation import array, copied
-from .memory import is_dense, is_tensor, numpy_of
+from .cuda.device import device as gpu
+from .memory import is_dense, is_on_gpu, is_tensor, numpy_of
 
 
 @dataclass
@@ -46,6 +47,8 @@ class Plan:
     generation: int = field(default_factory=lambda: config._generation)
     plain: bool = field(default_factory=lambda: config.device == "cpu" and not config.debug)
     """Launches that do not name a device run on the CPU, without checks inside the kernel."""
+    on_gpu: bool = False
+    """The arrays are on a GPU."""
     width: int = 0
     """Launches of at least this many threads run in lanes."""
     binaries: list[Any] = field(default_factory=lambda: [None, None])
@@ -180,7 +183,9 @@ class Kernel:
         if isinstance(arg, (int, float, np.generic)):
             raise WrongRank(f"{self.name}: argument {name!r} must be an array of {kind.element!r}, not a number",
                             advice="wrap it: kc.array([value])")  # fmt: skip
-        made = array(arg)
+        made = array(arg, device=self.place(arg))
+        if is_on_gpu(made._data):
+            return made
         if written and made._data.size and not np.may_share_memory(made._data, numbers(arg)):
             raise ReadOnly(f"{self.name}: argument {name!r} is written, but only a copy of it could be",
                            advice="pass an array: kc.zeros, or a NumPy array of native, aligned numbers")  # fmt: skip
@@ -196,6 +201,10 @@ class Kernel:
                                advice="pass a contiguous array")  # fmt: skip
             return copied(made, made.element)
         return made
+
+    def place(self, arg: Any) -> str | None:
+        """Memory stays where it is; only lists go where arrays are made."""
+        return None if isinstance(arg, (list, tuple)) or device_memory(arg) is not None else "cpu"
 
     def fit_array(self, name: str, arg: Array, kind: t.ArrayType, real: t.Scalar) -> Array:
         if arg._source is not None and arg.real is not None:
@@ -249,7 +258,10 @@ class Kernel:
             None if i in arrays else self.packer(name, t.resolve(kind, variant.real))
             for i, (name, kind) in enumerate(self.params.items())
         )  # fmt: skip
-        return Plan(self, variant, contiguous, arrays, packers)
+        on_gpu = any(is_on_gpu(args[i]._data) for i in arrays)
+        made = Plan(self, variant, contiguous, arrays, packers, on_gpu=on_gpu)
+        made.plain = made.plain and not on_gpu
+        return made
 
     def packer(self, name: str, kind: t.Type) -> Callable[[Any], bytes]:
         """A function from a value to its words; it raises where the value does not fit: plans only know its class."""
@@ -271,7 +283,7 @@ def signature_of(args: Sequence[Any]) -> tuple[Any, ...]:
 def _shared(data: Any, kind: t.ArrayType) -> Array | None:
     """An array of the memory of a NumPy array or a tensor that is just as the kernel wants it; None if it is not."""
     if data.__class__ is not np.ndarray:
-        if not is_tensor(data):
+        if not is_tensor(data) or data.is_cuda:
             return None
         data = numpy_of(data)
     base, trailing = t.element_dtype(kind.element)
@@ -343,10 +355,21 @@ def _holds(kind: t.Scalar, number: Any) -> bool:
     return True
 
 
-def check_device(device: str | None) -> str:
-    where = device or config.device
+def check_device(device: str | None, plan: Plan, args: Sequence[Any]) -> str:
+    """Where a launch runs: where it says, else where its arrays are. Raises if they are elsewhere."""
+    where = device or ("cuda" if plan.on_gpu else config.device)
     if where not in ("cpu", "python", "cuda"):
         raise WrongDevice(f"unknown device {where!r}", advice='use "cpu", "cuda" or "python"')
+    if where == "cuda":
+        gpu()  # raises if there is none
+    if plan.on_gpu or where == "cuda":
+        names = list(plan.kernel.params)
+        for i in plan.arrays:
+            if is_on_gpu(args[i]._data) != (where == "cuda"):
+                home, other = ("cpu", "cuda") if where == "cuda" else ("cuda", "cpu")
+                raise WrongDevice(
+                    f"{plan.kernel.name} is launched on {where!r}, but {names[i]!r} is on {home!r}",
+                    advice=f'move it: {names[i]}.to("{other}")')  # fmt: skip
     return where
 
 

@@ -14,12 +14,15 @@ import numpy as np
 from .. import _native, ir
 from .. import types as t
 from ..config import config
-from ..errors import KernelError, LaunchError, NoCuda, Overlap, WrongDim, WrongUse, shorn
+from ..errors import KernelError, LaunchError, Overlap, WrongDim, WrongUse, shorn
 from . import strips
 from .arrays import Array
 from .checked import CheckedThread, WatchedThread
+from .cuda.data import zeros as device_zeros
+from .cuda.launching import Launching, binary_of, facts
 from .interpreter import Memory, interpret
 from .kernels import Kernel, Plan, _flat, check_device
+from .memory import may_share, shares
 from .recording import current, open_tapes
 from .reports import report
 
@@ -85,7 +88,7 @@ def check_and_launch(kernel: Kernel, dim: int | Sequence[int], args: list[Any], 
     plan, args = kernel.plan(args)
     check_dims(plan, dim)
     check_overlap(plan, args)
-    where = check_device(device)
+    where = check_device(device, plan, args)
     tape = current()
     if tape is not None:
         tape._launch(plan, args, _shape(dim), where)
@@ -140,8 +143,8 @@ def check_overlap(plan: Plan, args: Sequence[Any]) -> None:
     names = list(plan.kernel.params)
     for i in plan.variant.written:
         for j in plan.arrays:
-            if i != j and np.may_share_memory(args[i]._data, args[j]._data):
-                if np.shares_memory(args[i]._data, args[j]._data):
+            if i != j and may_share(args[i]._data, args[j]._data):
+                if shares(args[i]._data, args[j]._data):
                     raise Overlap(f"{plan.kernel.name}: {names[i]!r} is written, and shares memory with {names[j]!r}")
 
 
@@ -167,18 +170,25 @@ def run(plan: Plan, args: list[Any], dim: tuple[int, ...], device: str) -> None:
     if device == "python":
         run_python(plan, "forward", frozenset(), args, dim, {})
     elif device == "cuda":
-        raise NoCuda("no CUDA device is available", advice='launch on the CPU: device="cpu"')
+        run_on_gpu(plan, args, dim)
     else:
         total, head = grid(dim, plan.kernel)
         binary = prepare(plan, total)
         block = block_of(plan, args, head)
-        if config.debug:
-            block = with_shadows(plan, args, bytearray(block))
-        failure = strips.launch(binary, bytes(block), total, args)
+        block = bytes(with_shadows(plan, args, bytearray(block))) if config.debug else block
+        failure = strips.launch(binary, block, total, args)
         bump(plan, args)
         report(binary.code, failure, plan.kernel.name)
         return
     bump(plan, args)
+
+
+def run_on_gpu(plan: Plan, args: list[Any], dim: tuple[int, ...]) -> None:
+    """Run the forward kernel on the GPU, outside of any tape."""
+    total, head = packed(dim)
+    binary = binary_of(plan.variant, ("forward", frozenset(), plan.contiguous, False))
+    block = with_shadows(plan, args, bytearray(block_of(plan, args, head)))
+    Launching(binary, block, total, facts(plan, args, dim)).run()
 
 
 def bump(plan: Plan, args: Sequence[Any]) -> None:
@@ -190,15 +200,18 @@ _shadows = threading.local()
 """Keeps the shadows of this thread's last launch: `arrays`."""
 
 
-def with_shadows(plan: Plan, args: Sequence[Any], block: bytearray) -> bytes:
+def with_shadows(plan: Plan, args: Sequence[Any], block: bytearray) -> bytearray:
     """Debug mode: for every array that the launch writes, who stored to and who touched each of its numbers."""
+    if not config.debug:
+        return block
     _shadows.arrays = []
+    zeros = device_zeros if plan.on_gpu else np.zeros
     for i in plan.variant.written:
         leaves = len(t.leaves(args[i].element))
-        shadow = np.zeros(max(1, 3 * leaves * args[i].size), np.int64)
+        shadow = zeros((max(1, 3 * leaves * args[i].size),), np.int64)
         _shadows.arrays.append(shadow)
         struct.pack_into("<q", block, 8 * plan.variant.layout.slots[i].role("shadow"), shadow.ctypes.data)
-    return bytes(block)
+    return block
 
 
 def apply_settings() -> None:

@@ -1,4 +1,7 @@
-"""NumPy memory, seen from below: where it lies, how it is packed into an argument block, how a tensor's is reached."""
+"""Memory, seen from below: where it lies, how it is packed into an argument block, how a tensor's is reached.
+
+It is a NumPy array, or memory of a GPU that has the same shapes and views (cuda/data.py).
+"""
 
 from __future__ import annotations
 
@@ -10,6 +13,8 @@ from typing import Any
 import numpy as np
 
 from ..errors import WrongDevice, WrongDtype
+from .cuda.data import DeviceData
+from .cuda.data import zeros as device_zeros
 
 Data = np.ndarray[Any, Any]
 _ZEROS = [(0,) * ndim for ndim in range(7)]
@@ -42,6 +47,8 @@ def array_words(
 def base_of(data: Data) -> int:
     """Where the memory begins that a view is part of; 0: somebody else's, of which nothing is known."""
     root: Any = data
+    if is_on_gpu(data):
+        return int(getattr(root.owner, "address", 0))
     while isinstance(root, np.ndarray):
         if root.base is None:
             return address_of(root)
@@ -61,8 +68,54 @@ def is_dense(data: Data, trailing: int) -> bool:
     return True
 
 
+def is_on_gpu(data: Any) -> bool:
+    return data.__class__ is DeviceData
+
+
+def may_share(a: Any, b: Any) -> bool:
+    """Whether two pieces of memory might overlap, by their bounds."""
+    if is_on_gpu(a) or is_on_gpu(b):
+        return is_on_gpu(a) and is_on_gpu(b) and bool(a.may_share(b))
+    return bool(np.may_share_memory(a, b))
+
+
+def shares(a: Any, b: Any) -> bool:
+    """Whether two pieces of memory have a byte in common."""
+    if is_on_gpu(a) or is_on_gpu(b):
+        return is_on_gpu(a) and is_on_gpu(b) and bool(a.shares(b))
+    return bool(np.shares_memory(a, b))
+
+
+def dense_copy(data: Any) -> Any:
+    """The content in memory of its own, without gaps, on the same device."""
+    return data.copy() if is_on_gpu(data) else np.ascontiguousarray(data).copy()
+
+
+def add_copy(program: Any, into: Any, source: Any) -> None:
+    """Add the step `into[...] = source` to a program."""
+    program.keep((into, source))
+    if not is_on_gpu(into) and into.flags.c_contiguous and source.flags.c_contiguous and into.dtype == source.dtype:
+        program.add_copy(into.ctypes.data, source.ctypes.data, into.nbytes)
+    else:
+        program.add_call(lambda: into.__setitem__(..., source))
+
+
+def add_zero(program: Any, data: Any) -> None:
+    """Add the step `data[...] = 0` to a program."""
+    program.keep(data)
+    if is_on_gpu(data):
+        program.add_call(data.zero)
+    elif data.flags.c_contiguous:
+        program.add_zero(data.ctypes.data, data.nbytes)
+    else:
+        program.add_call(lambda: np.copyto(data, np.zeros((), data.dtype)))
+
+
 def zeros_for(data: Data) -> Data:
     """Zeros in the shape and the order of the data: what is a view there is a view here."""
+    if is_on_gpu(data):
+        there: Any = data
+        return device_zeros(there.shape, there.dtype, there.device)  # type: ignore[return-value]
     return np.zeros(data.shape, data.dtype) if data.flags.c_contiguous else np.zeros_like(data)
 
 

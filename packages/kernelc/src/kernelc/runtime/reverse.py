@@ -19,7 +19,10 @@ from .. import _native
 from ..errors import TapeError
 from . import launches, strips
 from .arrays import Array, Storage, as_view
-from .memory import array_words
+from .cuda.device import device
+from .cuda.launching import Launching, binary_of, check, facts
+from .cuda.operations import add_in_place, adding
+from .memory import add_copy, add_zero, array_words, is_on_gpu, zeros_for
 
 if TYPE_CHECKING:
     from .tape import Entry, Need, Tape
@@ -48,6 +51,7 @@ class Sweep:
     def __init__(self, tape: Tape, seeds: Seeds, *, add: bool, fresh: Container[Storage] = ()):
         self.tape, self.add, self.fresh = tape, add, fresh
         self.program = _native.Program()
+        self.on_gpu = False
         self.codes: dict[int, Any] = {}
         self.places: list[tuple[int, int] | Data] = []
         self.roots = tape._active | {a._storage: a.root for a, _ in seeds}
@@ -61,7 +65,7 @@ class Sweep:
         """Tell the program where the weights are; what is returned must live until it has run."""
         kept = []
         for place, (_, content) in zip(self.places, seeds, strict=True):
-            if isinstance(place, np.ndarray):
+            if not isinstance(place, tuple):
                 place[...] = content.reshape(place.shape)
                 continue
             content = np.ascontiguousarray(content)
@@ -93,6 +97,8 @@ class Sweep:
             self.program.keep(root.grad)
         for grad, kept in before:
             _accumulate(self.program, grad, kept)
+        if self.on_gpu:
+            self.program.add_call(lambda: check(device()))
 
     def _at_first(self, storage: Storage) -> Content:
         if storage in self.fresh:
@@ -107,8 +113,8 @@ class Sweep:
             if root.requires_grad and storage in self.tape._written and storage not in self.fresh:
                 assert root.grad is not None
                 grad = root.grad._data
-                kept = np.zeros_like(grad)
-                self.program.add_copy(kept.ctypes.data, grad.ctypes.data, kept.nbytes)
+                kept = zeros_for(grad)
+                add_copy(self.program, kept, grad)
                 before.append((grad, kept))
         return before
 
@@ -117,7 +123,7 @@ class Sweep:
         assert a.grad is not None
         grad, storage = a.grad._data, a._storage
         self.program.keep(grad)
-        plain = grad.dtype.names is None and grad.flags.c_contiguous
+        plain = grad.dtype.names is None and grad.flags.c_contiguous and not is_on_gpu(grad)
         alone = sum(other._storage is storage for other, _ in seeds) == 1
         if plain and alone and grad.size == a.root._data.size and self._is_nothing(storage):
             self.contents[storage] = Content.WEIGHTS
@@ -127,7 +133,7 @@ class Sweep:
         self.contents[storage] = Content.SUM
         if plain:
             return self.program.add_accumulate(grad.ctypes.data, 0, grad.size, grad.itemsize), 1
-        buffer = np.zeros(a._data.shape, a._data.dtype)
+        buffer: Data = zeros_for(a._data)
         _accumulate(self.program, grad, buffer)
         return buffer
 
@@ -149,11 +155,7 @@ class Sweep:
         return grad._data
 
     def _clear(self, grad: Data) -> None:
-        if grad.flags.c_contiguous:
-            self.program.add_zero(grad.ctypes.data, grad.nbytes)
-        else:
-            self.program.add_call(lambda: np.copyto(grad, np.zeros((), grad.dtype)))
-        self.program.keep(grad)
+        add_zero(self.program, grad)
 
     def _is_nothing(self, storage: Storage) -> bool:
         """Whether a gradient is known to be zero here."""
@@ -228,7 +230,8 @@ class Sweep:
         plan = entry.plan
         assert plan is not None and entry.seeds is not None
         total, head = launches.packed(entry.dim)
-        if entry.record is not None:
+        on_gpu = entry.device == "cuda"
+        if entry.record is not None and not on_gpu:
             head = head[:32] + struct.pack("<q", entry.record.pointer)
         memory = [self._memory(entry, i) if pack is None else None for i, pack in enumerate(plan.packers)]
         dense = frozenset(i for i, m in enumerate(memory) if m is not None and m[2])
@@ -236,7 +239,11 @@ class Sweep:
         # Two arguments that are parts of one array have one gradient: threads must not add to it at the same time, nor
         # may a group see part of it through a copy.
         apart = len(set(grads)) == len(grads)
-        (binary,) = plan.variant.binaries([("adjoint", entry.seeds)], dense, total if apart else 1)
+        binary: Any
+        if on_gpu:
+            binary = binary_of(plan.variant, ("adjoint", entry.seeds, dense, not apart))
+        else:
+            (binary,) = plan.variant.binaries([("adjoint", entry.seeds)], dense, total if apart else 1)
         if apart:
             special = self._special(entry, binary)
         else:
@@ -250,12 +257,18 @@ class Sweep:
                 assert m is not None
                 address, content, _, grad, final = m
                 words.append(array_words(address, a.shape, content.strides, grad, final, special=i in special))
+        self.program.keep((entry, binary, memory))
+        if on_gpu:
+            known = facts(plan, entry.args, entry.dim)
+            launch = Launching(binary, bytearray(b"".join(words)), total, known, entry.count, entry.record)
+            self.program.add_call(launch.run)
+            self.on_gpu = True
+            return
         step = strips.add_launch(self.program, binary, b"".join(words), total, entry.args, self.tape._scratch, apart)
         for i, number in special.items():
             if number is not None:
                 self.places[number] = (step, binary.layout.slots[i].role("grad"))
         self.codes[step] = binary.code
-        self.program.keep((entry, binary, memory))
 
     def _special(self, entry: Entry, binary: Any) -> dict[int, int | None]:
         """The arguments whose gradient the launch writes instead of adding to it (None), or only reads: the weights of
@@ -319,17 +332,11 @@ class Sweep:
 def _accumulate(program: Any, into: Data, what: Data) -> None:
     """Add the step `into += what` to a program."""
     program.keep((into, what))
-    if into.dtype.names is not None:
-        program.add_call(lambda: _add_structs(into, what))
-    elif into.flags.c_contiguous and what.flags.c_contiguous and into.dtype == what.dtype:
-        program.add_accumulate(into.ctypes.data, what.ctypes.data, into.size, into.itemsize)
+    same = into.dtype.names is None and into.dtype == what.dtype and is_on_gpu(into) == is_on_gpu(what)
+    if same and into.flags.c_contiguous and what.flags.c_contiguous:
+        if is_on_gpu(into):
+            program.add_call(adding(into, what).run)  # type: ignore[arg-type]
+        else:
+            program.add_accumulate(into.ctypes.data, what.ctypes.data, into.size, into.itemsize)
     else:
-        program.add_call(lambda: np.add(into, what, out=into, casting="same_kind"))
-
-
-def _add_structs(into: Data, what: Data) -> None:
-    for name in into.dtype.names or ():
-        if into[name].dtype.names is not None:
-            _add_structs(into[name], what[name])
-        elif into[name].dtype.kind == "f":
-            into[name] += what[name]
+        program.add_call(lambda: add_in_place(into, what))

@@ -34,8 +34,10 @@ from ..types import leaves
 from . import launches, recording, reports, strips
 from .arrays import Array, Storage, _plain
 from .creation import refresh
+from .cuda.launching import Count, Launching, binary_of, facts, forward_job, record_table
 from .kernels import Plan
 from .ledger import Ledger
+from .memory import add_copy, add_zero, dense_copy
 from .reverse import Sweep
 
 Need = tuple[Storage, int]
@@ -55,6 +57,8 @@ class Entry:
     needs: dict[int, Need] = field(default_factory=dict)
     finals: dict[int, Need] = field(default_factory=dict)
     record: Any = None
+    count: Count | None = None
+    """On a GPU: what the adjoint keeps per thread, where the launch has to count it."""
     backward: Callable[[], Any] | None = None
     writes: list[Array] = field(default_factory=list)
     reads: list[Array] = field(default_factory=list)
@@ -152,6 +156,8 @@ class Tape:
                 launches.watch_python(plan, args, dim, entry.watched)
             entry.record.update(launches.run_python(plan, "forward", frozenset(), args, dim, {}, entry.record))
             self._forward.add_call(lambda: self._again_in_python(entry))
+        elif device == "cuda":
+            self._run_on_gpu(entry)
         else:
             self._run(entry)
         for i in variant.written:
@@ -218,10 +224,30 @@ class Tape:
         self._forward.keep(entry.args)
         if entry.watched and total > 1 and not config.debug:
             self._watch(entry, block, total)
-        checked = launches.with_shadows(plan, entry.args, bytearray(block)) if config.debug else block
+        checked = bytes(launches.with_shadows(plan, entry.args, bytearray(block))) if config.debug else block
         failure = strips.launch(binary, checked, total, entry.args)
         if failure is not None or binary.prints:
             reports.report(binary.code, failure, plan.kernel.name)
+
+    def _run_on_gpu(self, entry: Entry) -> None:
+        plan = entry.plan
+        assert plan is not None
+        total, head = launches.packed(entry.dim)
+        known = facts(plan, entry.args, entry.dim)
+        job, entry.count = forward_job(plan, entry.seeds, known)
+        binary = binary_of(plan.variant, job)
+        if plan.variant.records:
+            entry.record = record_table(binary, total, known)
+        block = bytearray(launches.block_of(plan, entry.args, head))
+        if entry.watched and total > 1:
+            seen, words = self._index_versions(entry), bytes(block)
+            self._forward.add_call(lambda: self._watch_again(entry, words, total, seen))
+            if not config.debug:
+                self._watch(entry, words, total)
+        launch = Launching(binary, block, total, known, entry.count, entry.record, keep=entry.args)
+        self._forward.add_call(launch.run)
+        launches.with_shadows(plan, entry.args, block)
+        launch.run()
 
     def _index_versions(self, entry: Entry) -> list[int]:
         """Versions of the integer arrays that may decide which elements the threads of a launch touch."""
@@ -241,11 +267,14 @@ class Tape:
         """
         plan, watched = entry.plan, entry.watched
         assert plan is not None
-        (binary,) = plan.variant.binaries([("watched", watched)], plan.contiguous)
+        # What is on a GPU is looked at on the CPU, all of it in copies without gaps.
+        dense = frozenset(plan.arrays) if plan.on_gpu else plan.contiguous
+        (binary,) = plan.variant.binaries([("watched", watched)], dense)
         words, kept = bytearray(block), []
-        for i in plan.variant.written:
+        for i in plan.arrays if plan.on_gpu else plan.variant.written:
             slot, a = plan.variant.layout.slots[i], entry.args[i]
-            copy, shadow = a._data.copy(), np.zeros(3 * a.size * len(leaves(a.element)) + 1, np.int64)
+            copy = a.numpy() if plan.on_gpu else a._data.copy()
+            shadow = np.zeros(3 * a.size * len(leaves(a.element)) + 1, np.int64)
             kept += [copy, shadow]
             struct.pack_into("<q", words, 8 * slot.role("value"), copy.ctypes.data)
             for axis in range(a.ndim):
@@ -302,12 +331,9 @@ class Tape:
                                   entry.span or reader.span,
                                   advice='write to another array, or use kc.Tape(on_overwrite="copy")')  # fmt: skip
             root = a.root
-            copy = self._copies[need] = np.ascontiguousarray(root._data).copy()
-            if root._data.flags.c_contiguous:
-                self._forward.add_copy(copy.ctypes.data, root._data.ctypes.data, copy.nbytes)
-            else:
-                self._forward.add_call(partial(_copy, copy, root))
-            self._forward.keep((copy, root))
+            copy = self._copies[need] = dense_copy(root._data)
+            add_copy(self._forward, copy, root._data)
+            self._forward.keep(root)
 
     def _write(self, target: Array, kind: str, source: Any) -> bool:
         """`zero_` and `assign` while recording."""
@@ -324,14 +350,14 @@ class Tape:
                 self._activate([source, target])
         if self._carries(target):
             self._activate([target])
-        content = np.array(source) if isinstance(source, np.ndarray) else source
+        content = source if source is None or isinstance(source, Array) else dense_copy(source)
 
         def write() -> None:
             target._put(content)
 
         write()
         if kind == "zero" and target._data.flags.c_contiguous and target._source is None:
-            self._forward.add_zero(target._data.ctypes.data, target._data.nbytes)
+            add_zero(self._forward, target._data)
         else:
             self._forward.add_call(write)
         self._forward.keep((target, source))
@@ -507,16 +533,10 @@ class Tape:
         if len(grads) != len(self._cleared) or any(map(is_not, grads, self._cleared)):
             self._cleared, self._clearing = grads, _native.Program()
             for grad in grads:
-                if grad.flags.c_contiguous:
-                    self._clearing.add_zero(grad.ctypes.data, grad.nbytes)
-                else:
-                    self._clearing.add_call(partial(np.copyto, grad, np.zeros((), grad.dtype)))
+                add_zero(self._clearing, grad)
         self._clearing.run()
 
     def memory(self) -> int:
         """Bytes that the tape keeps for the reverse sweep: copies of overwritten arrays, states of checkpoints."""
         return sum(c.nbytes for c in self._copies.values()) + sum(bytes() for bytes in self._keepers)
 
-
-def _copy(into: np.ndarray[Any, Any], source: Array) -> None:
-    np.copyto(into, source._data)

@@ -10,6 +10,6 @@ from kernelc.toolchain.probe import Compiler, compiler
 from kernelc.toolchain.simd import Simd, simd
 
 __all__ = [
-    "ARCHITECTURES", "Compiler", "Nvcc", "Resources", "Simd", "build", "build_many", "cache_root", "compiler", "fatbins",
-    "has_nvcc", "nvcc", "resources", "simd",
+    "ARCHITECTURES", "Compiler", "Nvcc", "Resources", "Simd", "build", "build_many", "cache_root", "compiler",
+    "fatbins", "has_nvcc", "nvcc", "resources", "simd",
 ]  # fmt: skip

@@ -109,8 +109,10 @@ def resources(text: str, architecture: int, *, extra_flags: Sequence[str] = ()) 
         source.write_text(text, encoding="utf-8", errors="surrogateescape")
         command = [str(using.path), *using.flags, "-cubin", f"-arch=sm_{architecture}", f"-I{using.include}",
                    "-Werror", "all-warnings", "-Xptxas", "-v", *extra_flags]  # fmt: skip
-        done = subprocess.run([*command, str(source), "-o", str(Path(folder, "kernels.cubin"))],
-                              capture_output=True, text=True, check=False, env=os.environ | {"TMPDIR": folder})  # fmt: skip
+        done = subprocess.run(
+            [*command, str(source), "-o", str(Path(folder, "kernels.cubin"))],
+            capture_output=True, text=True, check=False, env=os.environ | {"TMPDIR": folder},
+        )  # fmt: skip
     said = done.stdout + done.stderr
     if done.returncode:
         from kernelc.toolchain import diagnose

@@ -16,7 +16,7 @@ template <int N> struct kc_words { int64_t word[N]; };
 
 /* Failure and prints of a launch; cleared by the host. */
 struct kc_report {
-    int32_t lock, code, site, unused;
+    int32_t lock, code, site, number; /* of the kernel that failed */
     int64_t thread, a, b;
     unsigned long long print_words; /* asked for, also those for which there was no room */
     unsigned long long print_lost;  /* values that are not there */
@@ -36,6 +36,7 @@ struct kc_launch {
     int64_t* records;   /* by number of the record, then thread */
     int64_t record_room; /* records of a thread */
     int64_t dry;        /* only find out who takes adjoints */
+    int64_t number;     /* of the kernel */
 };
 
 struct kc_context {
@@ -82,8 +83,9 @@ KC_FN int64_t kc_wrap_neg(int64_t a) { return (int64_t)(0u - (uint64_t)a); }
 
 /* -- reports. The lowest thread that failed is kept, whichever came first. What is rare is a function of its own, which
    gets numbers and not the context: that stays in registers. */
-static __device__ __noinline__ void kc_keep_failure(kc_report* report, int64_t thread, int32_t code, int32_t site,
-                                                    int64_t a, int64_t b) {
+static __device__ __noinline__ void kc_keep_failure(const kc_launch* launch, int64_t thread, int32_t code,
+                                                    int32_t site, int64_t a, int64_t b) {
+    kc_report* const report = launch->report;
     for (bool done = false; !done;) {
         if (atomicCAS(&report->lock, 0, 1) != 0) continue;
         __threadfence();
@@ -91,6 +93,7 @@ static __device__ __noinline__ void kc_keep_failure(kc_report* report, int64_t t
         if (kept->code == 0 || thread < kept->thread) {
             kept->code = code;
             kept->site = site;
+            kept->number = (int32_t)launch->number;
             kept->thread = thread;
             kept->a = a;
             kept->b = b;
@@ -101,7 +104,7 @@ static __device__ __noinline__ void kc_keep_failure(kc_report* report, int64_t t
     }
 }
 KC_FN void kc_fail(kc_context* ctx, int32_t code, int32_t site, int64_t a, int64_t b) {
-    if (!ctx->failed) kc_keep_failure(ctx->launch->report, ctx->thread, code, site, a, b);
+    if (!ctx->failed) kc_keep_failure(ctx->launch, ctx->thread, code, site, a, b);
     ctx->failed = 1;
 }
 
@@ -112,6 +115,7 @@ static __device__ __noinline__ void kc_keep_print(const kc_launch* launch, int64
     const unsigned long long at = atomicAdd(&report->print_words, words);
     if (at + words > (unsigned long long)launch->print_room) {
         atomicAdd(&report->print_lost, (unsigned long long)(count > 0 ? count : 1));
+        if (at < (unsigned long long)launch->print_room) report->prints[at] = -1; /* the end */
         return;
     }
     int64_t* const to = report->prints + at;

@@ -83,11 +83,14 @@ template <class T> KC_FN T kc_shl(T a, T b) {
 template <class T> KC_FN T kc_shr(T a, T b) {
     return (uint64_t)b >= 8 * sizeof(T) ? (T)(a < 0 ? -1 : 0) : (T)(a >> b);
 }
+KC_FN uint32_t kc_shr(uint32_t a, uint32_t b) { return b >= 32 ? 0u : a >> b; }
 
 template <class T> KC_FN T kc_abs(T x) { return x < 0 ? (T)(0 - x) : x; }
+KC_FN uint32_t kc_abs(uint32_t x) { return x; }
 KC_FN float kc_abs(float x) { return fabsf(x); }
 KC_FN double kc_abs(double x) { return fabs(x); }
 template <class T> KC_FN T kc_sign(T x) { return (T)((x > 0) - (x < 0)); }
+KC_FN uint32_t kc_sign(uint32_t x) { return x != 0; }
 KC_FN float kc_sign(float x) { return x != x ? x : (float)((x > 0) - (x < 0)); }
 KC_FN double kc_sign(double x) { return x != x ? x : (double)((x > 0) - (x < 0)); }
 /* A NaN on either side is the result. */

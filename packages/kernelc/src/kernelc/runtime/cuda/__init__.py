@@ -1,0 +1,1 @@
+"""Kernels on a GPU: the driver, its memory, launches."""
