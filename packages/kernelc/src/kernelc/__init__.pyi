@@ -10,6 +10,7 @@ from .errors import AssertFailed as AssertFailed
 from .errors import CacheNotWritable as CacheNotWritable
 from .errors import CompilerBug as CompilerBug
 from .errors import CompilerFailed as CompilerFailed
+from .errors import CudaError as CudaError
 from .errors import CutGradient as CutGradient
 from .errors import DivisionByZero as DivisionByZero
 from .errors import KernelError as KernelError

@@ -185,8 +185,8 @@ def upload(data: Host, on: Device | None = None) -> DeviceData:
 
 
 def at(
-    address: int, shape: tuple[int, ...], dtype: np.dtype[Any], strides: tuple[int, ...] | None, owner: Any, gpu: Device,
-    *, writeable: bool = True,
+    address: int, shape: tuple[int, ...], dtype: np.dtype[Any], strides: tuple[int, ...] | None, owner: Any,
+    gpu: Device, *, writeable: bool = True,
 ) -> DeviceData:  # fmt: skip
     """Memory that somebody has."""
     if strides is None or not all(shape):

@@ -42,7 +42,7 @@ _UNDO = 24
 """Bytes of an entry of the undo log."""
 _PRINT_WORDS = 1 << 17
 _REPORT = struct.Struct("<4i3q2Q")
-"""kc_report in include/kernelc/device.h: lock, code, site, number of the kernel, thread, a, b, print words, lost values."""
+"""kc_report in include/kernelc/device.h: lock, code, site, kernel, thread, a, b, words of prints, values lost."""
 _LAUNCH = struct.Struct("<12q")
 
 
