@@ -313,7 +313,7 @@ def stub() -> str:
 
 def late_modules() -> list[str]:
     """Modules that `kc.torch` and the like import when they are asked for."""
-    return [n for n in ("aot", "testing", "torch") if importlib.util.find_spec(f"kernelc.{n}")]
+    return [n for n in ("aot", "cuda", "testing", "torch") if importlib.util.find_spec(f"kernelc.{n}")]
 
 
 def reading_order(name: str) -> tuple[bool, list[str | int]]:

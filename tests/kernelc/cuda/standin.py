@@ -13,6 +13,8 @@ import subprocess
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
+import pytest
+
 import kernelc as kc
 from kernelc.runtime.cuda import device as devices
 from kernelc.runtime.cuda import launching
@@ -90,23 +92,23 @@ class StandIn:
         return said
 
 
+_device: devices.Device | None = None
+
+
 @contextlib.contextmanager
 def installed() -> Iterator[StandIn]:
-    """Kernels for "cuda" run on the stand-in."""
-    import os
-
+    """Kernels for "cuda" run on the stand-in, of which there is one in a process."""
+    global _device
     path = driver_library()
-    before = devices._device, launching.fatbins, os.environ.get("KERNELC_CUDA_DRIVER")
-    devices._device, launching.fatbins = None, host_images
-    os.environ["KERNELC_CUDA_DRIVER"] = str(path)
-    try:
-        yield StandIn(path)
-    finally:
-        devices._device, launching.fatbins = before[:2]
-        if before[2] is None:
-            del os.environ["KERNELC_CUDA_DRIVER"]
-        else:
-            os.environ["KERNELC_CUDA_DRIVER"] = before[2]
+    before = devices._device, launching.fatbins
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("KERNELC_CUDA_DRIVER", str(path))
+        devices._device, launching.fatbins = _device, host_images
+        try:
+            _device = devices.device()
+            yield StandIn(path)
+        finally:
+            devices._device, launching.fatbins = before
 
 
 @contextlib.contextmanager

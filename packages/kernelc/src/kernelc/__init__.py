@@ -85,8 +85,8 @@ __all__ = sorted(n for n, v in globals().items() if not n.startswith("_") and no
 
 
 def __getattr__(name: str) -> _Any:
-    """`kc.torch` and `kc.testing` are imported when they are asked for: kernelc itself needs neither."""
-    if name in ("torch", "testing", "aot"):
+    """`kc.torch`, `kc.testing` and the like are imported when they are asked for: kernelc itself needs none."""
+    if name in ("torch", "testing", "aot", "cuda"):
         import importlib
 
         return importlib.import_module(f"{__name__}.{name}")

@@ -1,0 +1,212 @@
+"""Arrays on a GPU: made there, moved, viewed, shared with others, freed. The stand-in kills whoever reads its memory."""
+
+import gc
+
+import numpy as np
+import pytest
+
+import kernelc as kc
+from kernelc.runtime.cuda import device as devices
+
+
+@kc.struct
+class Body:
+    position: kc.float3
+    tag: int
+    mass: float
+
+
+@kc.kernel
+def double(x: kc.Array[float], y: kc.Array[float]):
+    i = kc.tid()
+    y[i] = 2.0 * x[i]
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int32, np.int64, np.uint32, bool])
+def test_contents_go_there_and_back(driver, dtype):
+    content = np.arange(12).reshape(3, 4).astype(dtype)
+    a = kc.array(content, device="cuda")
+    assert a.device == "cuda"
+    assert a.dtype is kc.array(content).dtype
+    np.testing.assert_array_equal(a.numpy(), content)
+    np.testing.assert_array_equal(np.asarray(a), content)
+    content[0, 0] = 1  # a copy: the array does not change with it
+    assert a.numpy()[0, 0] == 0
+
+
+def test_filled_arrays(driver):
+    np.testing.assert_array_equal(kc.zeros((2, 3), device="cuda").numpy(), np.zeros((2, 3), np.float32))
+    np.testing.assert_array_equal(kc.ones(4, dtype=kc.float3, device="cuda").numpy(), np.ones((4, 3), np.float32))
+    np.testing.assert_array_equal(kc.full(2, 7, dtype=int, device="cuda").numpy(), [7, 7])
+    assert kc.scalar(2.5, device="cuda").numpy() == [2.5]
+    like = kc.zeros_like(kc.ones(3, device="cuda"))
+    assert like.device == "cuda" and like.numpy().sum() == 0
+    assert kc.empty_like(like).device == "cuda"
+    assert kc.zeros(0, device="cuda").numpy().shape == (0,)
+
+
+def test_structs(driver):
+    data = np.zeros(2, np.dtype(kc.zeros(2, dtype=Body).numpy().dtype))
+    data["position"], data["tag"], data["mass"] = [[1, 2, 3], [4, 5, 6]], [7, 8], [0.5, 1.5]
+    a = kc.array(data, dtype=Body, device="cuda")
+    assert a.numpy().tobytes() == data.tobytes()
+
+
+def test_views_share_the_memory(driver):
+    content = np.arange(24.0).reshape(4, 6)
+    a = kc.array(content, device="cuda")
+    for key in (slice(1, 3), (slice(None), slice(None, None, 2)), (slice(None, None, -1), 2), (1, slice(2, 5))):
+        np.testing.assert_array_equal(a[key].numpy(), content[key])
+        a[key].assign(-content[key])
+        content[key] *= -1
+        np.testing.assert_array_equal(a.numpy(), content)
+        a[key].zero_()
+        content[key] = 0
+        np.testing.assert_array_equal(a.numpy(), content)
+    np.testing.assert_array_equal(a.reshape(24).numpy(), content.reshape(24))
+
+
+def test_rows_are_vectors(driver):
+    x = kc.array(np.ones((5, 3)), device="cuda")
+    assert kc.array(x, dtype=kc.float3).shape == (5,)
+
+
+def test_moving_back_and_forth(driver):
+    a = kc.array(np.arange(3.0), requires_grad=True)
+    there = a.to("cuda")
+    assert there.device == "cuda" and there.requires_grad
+    assert there.to("cuda") is there
+    np.testing.assert_array_equal(there.to("cpu").numpy(), a.numpy())
+    np.testing.assert_array_equal(kc.array(there, device="cpu").numpy(), a.numpy())
+    np.testing.assert_array_equal(kc.array(a, device="cuda").numpy(), a.numpy())
+    with pytest.raises(kc.WrongDevice, match="'tpu'"):
+        a.to("tpu")
+    with pytest.raises(kc.WrongDevice, match="'gpu'"):
+        kc.zeros(3, device="gpu")
+
+
+def test_gradients_come_back_from_the_gpu(driver):
+    x = kc.array(np.arange(3.0), requires_grad=True)
+    with kc.Tape() as tape:
+        there = x.to("cuda")
+        y = kc.zeros(3, real=kc.float64, device="cuda")
+        kc.launch(double, 3, [there], [y])
+        here = y.to("cpu")
+    tape.backward(grads={here: [1.0, 10.0, 100.0]})
+    np.testing.assert_array_equal(x.grad.numpy(), [2, 20, 200])
+    x.assign([5.0, 6.0, 7.0])
+    tape.replay()
+    np.testing.assert_array_equal(here.numpy(), [10, 12, 14])
+
+
+def test_lists_take_the_precision_of_the_launch(driver):
+    x, y = kc.array([0.1, 0.2], device="cuda"), kc.zeros(2, real=kc.float64, device="cuda")
+    kc.launch(double, 2, [x], [y])
+    np.testing.assert_array_equal(y.numpy(), 2 * np.array([0.1, 0.2]))
+
+
+def test_it_prints(driver):
+    assert repr(kc.array([1, 2], device="cuda")) == 'kc.array([1 2], dtype=int32, device="cuda")'
+    assert float(kc.array([2.5], device="cuda")) == 2.5
+
+
+# -- others' memory
+class Other:
+    """Memory that somebody else has on the GPU."""
+
+    def __init__(self, array, **more):
+        self.array = array
+        self.__cuda_array_interface__ = {**array.__cuda_array_interface__, **more}
+
+
+def test_memory_of_others_is_shared(driver):
+    theirs = kc.array(np.arange(6.0).reshape(2, 3), device="cuda")
+    mine = kc.array(Other(theirs))
+    assert mine.device == "cuda" and mine._address == theirs._address
+    mine.zero_()
+    assert theirs.numpy().sum() == 0
+    vectors = kc.from_dlpack(Other(theirs), dtype=kc.float3)
+    assert vectors.shape == (2,) and vectors._address == theirs._address
+    column = Other(theirs[:, 1])
+    assert column.__cuda_array_interface__["strides"] == (24,)
+    kc.array(column).assign([1.0, 2.0])
+    np.testing.assert_array_equal(theirs.numpy(), [[0, 1, 0], [0, 2, 0]])
+    out = kc.zeros(2, real=kc.float64, device="cuda")
+    kc.launch(double, 2, [column], [out])
+    np.testing.assert_array_equal(out.numpy(), [2, 4])
+
+
+def test_memory_of_others_may_be_read_only(driver):
+    theirs = kc.zeros(3, device="cuda")
+    address = theirs.__cuda_array_interface__["data"][0]
+    with pytest.raises(kc.ReadOnly, match="'y'"):
+        kc.launch(double, 3, [theirs], [Other(kc.zeros(3, device="cuda"), data=(address, True))])
+
+
+def test_the_work_of_another_stream_is_waited_for(driver):
+    if driver is None:
+        pytest.skip("looks at the calls of the stand-in")
+    driver.calls()
+    kc.array(Other(kc.zeros(3, device="cuda"), stream=driver.stream()))
+    assert "cuStreamSynchronize(other)" in driver.calls()
+
+
+def test_tensors_on_a_gpu_are_shared(driver):
+    torch = pytest.importorskip("torch")
+    if driver is None:
+        tensor = torch.arange(4.0, device="cuda")
+    else:
+        mine = kc.array(np.arange(4, dtype=np.float32), device="cuda")
+
+        class OnGpu(torch.Tensor):
+            is_cuda = is_cpu = property(lambda self: True)
+            device = "cuda:0"
+            __cuda_array_interface__ = mine.__cuda_array_interface__
+            detach = lambda self: self  # noqa: E731
+
+        tensor = torch.Tensor._make_subclass(OnGpu, torch.zeros(4))
+    x, y = kc.from_torch(tensor), kc.zeros(4, device="cuda")
+    assert x.device == "cuda"
+    assert x._address == tensor.__cuda_array_interface__["data"][0]
+    kc.launch(double, 4, [tensor], [y])
+    np.testing.assert_array_equal(y.numpy(), [0, 2, 4, 6])
+
+
+def test_host_arrays_are_not_on_a_gpu(driver):
+    assert not hasattr(kc.zeros(3), "__cuda_array_interface__")
+    there = kc.zeros(3, device="cuda")
+    assert there.__dlpack_device__() == (2, 0)
+    with pytest.raises(kc.WrongDevice, match="__cuda_array_interface__"):
+        there.__dlpack__()
+
+
+# -- the pool
+def test_memory_goes_back_to_the_pool(driver):
+    gpu = devices.device()
+    a = kc.zeros(1000, device="cuda")
+    address = a._address
+    del a
+    gc.collect()
+    again = kc.zeros(1000, device="cuda")
+    assert again._address == address
+    assert gpu.free_bytes() > 0
+
+
+def test_a_full_gpu_gives_the_pool_back_first(driver):
+    if driver is None:
+        pytest.skip("sets the size of the stand-in")
+    gpu = devices.device()
+    pieces = [kc.zeros(1 << 18, device="cuda") for _ in range(4)]
+    free = gpu.free_bytes()
+    del pieces
+    gc.collect()
+    driver.limit((1 << 32) - free)
+    try:
+        driver.calls()
+        with pytest.raises(kc.CudaError, match="CUDA_ERROR_OUT_OF_MEMORY: out of memory") as caught:
+            kc.zeros(1 << 22, device="cuda")
+        assert "smaller" in caught.value.advice
+        assert any(call.startswith("cuMemFree") for call in driver.calls())
+    finally:
+        driver.limit(0)
+    assert kc.zeros(1 << 22, device="cuda").numpy().sum() == 0
