@@ -1,4 +1,4 @@
-"""Arrays on a GPU: made there, moved, viewed, shared with others, freed. The stand-in kills whoever reads its memory."""
+"""Arrays on a GPU: made there, moved, viewed, shared, freed. The stand-in kills whoever reads its memory."""
 
 import gc
 

@@ -4,6 +4,7 @@
 from types import ModuleType
 from typing import Any
 
+from . import cuda as cuda
 from . import testing as testing
 from .config import config as config
 from .errors import AssertFailed as AssertFailed

@@ -1,0 +1,165 @@
+"""nvcc takes what is generated, without a warning: the kernels of the repository, of the laws, and random programs.
+
+No GPU is needed. Where there is no nvcc these tests are skipped; `pip install nvidia-cuda-nvcc` brings one.
+"""
+
+import itertools
+import struct
+
+import pytest
+from cuda import repository
+from fuzz import checks
+from fuzz.programs import programs
+from hypothesis import HealthCheck, Phase, given, seed, settings
+from laws.bench import CASES, Look
+from laws.corpus import all as _all  # noqa: F401
+
+import kernelc as kc
+from kernelc import types as t
+from kernelc.codegen import DEVICE_HEADER
+from kernelc.toolchain import ARCHITECTURES, fatbins, has_nvcc, nvcc, resources
+
+needs_nvcc = pytest.mark.skipif(not has_nvcc(), reason="there is no nvcc here: pip install nvidia-cuda-nvcc")
+PARTS = 4
+QUICK = ("-Xptxas", "-O1")
+"""The machine code does not matter here, only what nvcc says."""
+
+
+def compiles(codes, architecture=80, flags=QUICK):
+    """All kernels come out, and nvcc has nothing to say about them."""
+    text = DEVICE_HEADER + "".join(code.text for code in codes)
+    found = resources(text, architecture, extra_flags=flags)
+    assert found.keys() == {code.name for code in codes}
+    return found
+
+
+def part_of(things, part):
+    return list(things)[part::PARTS]
+
+
+@needs_nvcc
+@pytest.mark.parametrize("part", range(PARTS))
+def test_the_kernels_of_the_repository(part):
+    found = part_of(repository.kernels(), part)
+    assert len(found) > 10
+    compiles([code for n, f in enumerate(found) for code in f.codes(t.FLOAT32, n).values()])
+
+
+@needs_nvcc
+@pytest.mark.nightly
+@pytest.mark.parametrize("part", range(PARTS))
+@pytest.mark.parametrize("architecture", [75, 90, 120])
+def test_the_kernels_of_the_repository_in_double_precision(part, architecture):
+    found = part_of(repository.kernels(), part)
+    compiles([c for n, f in enumerate(found) for c in f.codes(t.FLOAT64, n).values()], architecture, ())
+
+
+def codes_of(cases, variants):
+    """The CUDA of cases of the laws, each text once."""
+    jobs = []
+    for case, (options, how) in itertools.product(cases, variants):
+        look = Look(("forward", "adjoint", "tangent", "counted"), **how)
+        case.program(look, *case.make(**options).values())
+        jobs += look.jobs
+    made = {}
+    for n, (variant, which, seeds, contiguous) in enumerate(jobs):
+        key = (id(variant), which, seeds, contiguous)
+        if key not in made:
+            made[key] = variant.device_code(which, seeds, contiguous, suffix=f"_{n}")
+    return list(made.values())
+
+
+@needs_nvcc
+def test_some_kernels_of_the_laws():
+    some = list(CASES.values())[::5]
+    compiles(codes_of(some, [({}, {})]))
+
+
+@needs_nvcc
+@pytest.mark.nightly
+@pytest.mark.parametrize("part", range(PARTS))
+def test_all_kernels_of_the_laws(part):
+    every = [({}, {}), ({"real": "f32"}, {}), ({}, {"sqrt": True}), ({"strided": True}, {})]
+    cases = [c for c in part_of(CASES.values(), part) if c.strided]
+    compiles(codes_of(cases, every))
+    rest = [c for c in part_of(CASES.values(), part) if not c.strided]
+    if rest:
+        compiles(codes_of(rest, every[:3]))
+
+
+@needs_nvcc
+def test_random_programs(tmp_path):
+    found = []
+    own = settings(
+        max_examples=max(5, settings.default.max_examples // 4), phases=[Phase.generate], database=None,
+        suppress_health_check=list(HealthCheck),
+    )  # fmt: skip
+    seed(0)(own(given(programs())(lambda program: found.append(program))))()
+    codes = []
+    for n, program in enumerate(dict.fromkeys(found)):
+        case = checks.Case(program, tmp_path)
+        for variant, which, seeds, contiguous in case.jobs(case.kernel):
+            codes.append(variant.device_code(which, seeds, contiguous, suffix=f"_{n}"))
+    compiles(codes)
+
+
+# -- fat binaries
+@kc.kernel
+def halved(x: kc.Array[float]):
+    x[kc.tid()] *= 0.5
+
+
+@needs_nvcc
+def test_a_fat_binary_has_code_for_several_architectures():
+    known = [n for n in ARCHITECTURES if n in nvcc().architectures]
+    assert len(known) > 3
+    library = fatbins({"halved": kc.inspect(halved, "cuda")}, known)["halved"]
+    assert sorted(found_in(library.read_bytes())) == known
+    assert fatbins({"halved": kc.inspect(halved, "cuda")}, known)["halved"] == library  # from the cache
+
+
+@needs_nvcc
+def test_a_gpu_that_nvcc_does_not_know_gets_ptx():
+    newest = max(nvcc().architectures)
+    library = fatbins({"halved": kc.inspect(halved, "cuda")}, [newest + 1000])["halved"]
+    assert f".target sm_{newest}".encode() in library.read_bytes() or found_in(library.read_bytes()) == [newest]
+
+
+def found_in(image):
+    """The architectures in a fat binary: a header, then entries with sizes and the number of an architecture."""
+    magic, _, head, size = struct.unpack_from("<IHHQ", image)
+    assert magic == 0xBA55ED50
+    at, found = head, []
+    while at < head + size:
+        _, _, header, length = struct.unpack_from("<HHIQ", image, at)
+        found.append(struct.unpack_from("<I", image, at + 28)[0])
+        at += header + length
+    return found
+
+
+# -- what goes wrong
+@needs_nvcc
+def test_what_nvcc_refuses_is_said_at_the_python_line():
+    text = f'{DEVICE_HEADER}#line 5 "{__file__}"\n__global__ void k() {{ no_such_thing(); }}\n'
+    with pytest.raises(kc.CompilerFailed, match=r"nvcc failed on 'k'.*no_such_thing") as caught:
+        fatbins({"k": text}, [80])
+    assert (caught.value.filename, caught.value.lineno) == (__file__, 5)
+
+
+def test_no_nvcc(monkeypatch):
+    monkeypatch.setenv("CUDACXX", "/no/such/nvcc")
+    with pytest.raises(kc.NoCuda, match="nvcc was not found") as caught:
+        fatbins({"halved": ""}, [80])
+    assert "kernelc[cuda]" in caught.value.advice
+    assert "__global__" in kc.inspect(halved, "cuda")  # text needs no nvcc
+    assert "nvcc: none" in kc.cuda.describe()
+
+
+@needs_nvcc
+def test_an_nvcc_that_does_not_work(monkeypatch, tmp_path):
+    broken = tmp_path / "nvcc"
+    broken.write_text("#!/bin/sh\necho 'it is broken' >&2\nexit 1\n")
+    broken.chmod(0o755)
+    monkeypatch.setenv("CUDACXX", str(broken))
+    with pytest.raises(kc.NoCuda, match="it is broken"):
+        nvcc()
