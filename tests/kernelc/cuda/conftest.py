@@ -6,6 +6,8 @@ import os
 import pytest
 from cuda import standin
 
+WHOLE = os.environ.get("KERNELC_TEST_CUDA", "") == "all"
+"""Whether nothing is left out for the sake of time (tests/README.md)."""
 REAL = os.environ.get("KERNELC_TEST_GPU", "0") not in ("", "0")
 
 

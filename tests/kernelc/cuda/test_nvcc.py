@@ -8,6 +8,7 @@ import struct
 
 import pytest
 from cuda import repository
+from cuda.conftest import WHOLE
 from fuzz import checks
 from fuzz.programs import programs
 from hypothesis import HealthCheck, Phase, given, seed, settings
@@ -21,8 +22,11 @@ from kernelc.toolchain import ARCHITECTURES, fatbins, has_nvcc, nvcc, resources
 
 needs_nvcc = pytest.mark.skipif(not has_nvcc(), reason="there is no nvcc here: pip install nvidia-cuda-nvcc")
 PARTS = 4
-QUICK = ("-Xptxas", "-O1")
+QUICK = () if WHOLE else ("-Xcicc", "-O0", "-Xptxas", "-O1")
 """The machine code does not matter here, only what nvcc says."""
+LARGE = 40_000
+"""Characters of a kernel that takes seconds to compile: those are left out, unless all are asked for."""
+whole = pytest.mark.skipif(not WHOLE, reason="takes minutes: KERNELC_TEST_CUDA=all")
 
 
 def compiles(codes, architecture=80, flags=QUICK):
@@ -42,11 +46,12 @@ def part_of(things, part):
 def test_the_kernels_of_the_repository(part):
     found = part_of(repository.kernels(), part)
     assert len(found) > 10
-    compiles([code for n, f in enumerate(found) for code in f.codes(t.FLOAT32, n).values()])
+    codes = [code for n, f in enumerate(found) for code in f.codes(t.FLOAT32, n).values()]
+    compiles([code for code in codes if WHOLE or len(code.text) < LARGE])
 
 
 @needs_nvcc
-@pytest.mark.nightly
+@whole
 @pytest.mark.parametrize("part", range(PARTS))
 @pytest.mark.parametrize("architecture", [75, 90, 120])
 def test_the_kernels_of_the_repository_in_double_precision(part, architecture):
@@ -71,12 +76,12 @@ def codes_of(cases, variants):
 
 @needs_nvcc
 def test_some_kernels_of_the_laws():
-    some = list(CASES.values())[::5]
+    some = list(CASES.values())[::15]
     compiles(codes_of(some, [({}, {})]))
 
 
 @needs_nvcc
-@pytest.mark.nightly
+@whole
 @pytest.mark.parametrize("part", range(PARTS))
 def test_all_kernels_of_the_laws(part):
     every = [({}, {}), ({"real": "f32"}, {}), ({}, {"sqrt": True}), ({"strided": True}, {})]
@@ -91,7 +96,7 @@ def test_all_kernels_of_the_laws(part):
 def test_random_programs(tmp_path):
     found = []
     own = settings(
-        max_examples=max(5, settings.default.max_examples // 4), phases=[Phase.generate], database=None,
+        max_examples=500 if WHOLE else 6, phases=[Phase.generate], database=None,
         suppress_health_check=list(HealthCheck),
     )  # fmt: skip
     seed(0)(own(given(programs())(lambda program: found.append(program))))()
@@ -113,6 +118,7 @@ def halved(x: kc.Array[float]):
 def test_a_fat_binary_has_code_for_several_architectures():
     known = [n for n in ARCHITECTURES if n in nvcc().architectures]
     assert len(known) > 3
+    known = known if WHOLE else known[::2]
     library = fatbins({"halved": kc.inspect(halved, "cuda")}, known)["halved"]
     assert sorted(found_in(library.read_bytes())) == known
     assert fatbins({"halved": kc.inspect(halved, "cuda")}, known)["halved"] == library  # from the cache
