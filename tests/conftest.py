@@ -11,3 +11,7 @@ settings.register_profile("dev", common, max_examples=20)
 settings.register_profile("ci", common, max_examples=40, derandomize=True, print_blob=True)
 settings.register_profile("nightly", common, max_examples=500, print_blob=True)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "dev"))
+
+if os.environ.get("KERNELC_TEST_DEVICE", "cpu") == "cuda":
+    # Fixtures and hooks: kernels of all tests run as CUDA, without a GPU.
+    from cuda.everywhere import everywhere, pytest_collection_modifyitems  # noqa: F401

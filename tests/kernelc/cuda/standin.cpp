@@ -46,6 +46,7 @@ struct Driver {
     std::vector<std::string> log;
     std::map<std::string, int> failing;  // next call of that name returns this
     int order = 1, workers = 1, devices = 1;
+    bool unified = false;  // kernels may touch memory of the host
     int sticky = 0;  // after an illegal address nothing works any more
 } d;
 
@@ -66,8 +67,14 @@ int begin(const char* name, const std::string& arguments) {
     return d.sticky;
 }
 
+bool of_host(uint64_t at) {
+    const uint64_t begin = reinterpret_cast<uint64_t>(d.arena);
+    return at > 65536 && (at < begin || at >= begin + kArena);
+}
+
 // Whether [at, at + bytes) lies in one living piece.
 bool inside(uint64_t at, uint64_t bytes) {
+    if (d.unified && of_host(at)) return true;
     auto after = d.live.upper_bound(at);
     if (after == d.live.begin()) return false;
     --after;
@@ -106,6 +113,7 @@ bool known_stream(void* s) { return s == nullptr || s == &stream; }
 EXPORT void standin_fail(const char* name, int status) { d.failing[name] = status; }
 EXPORT void standin_set(int order, int workers) { d.order = order; d.workers = workers; }
 EXPORT void standin_limit(uint64_t bytes) { d.limit = bytes ? bytes : kArena; }
+EXPORT void standin_unify(int on) { d.unified = on != 0; }
 EXPORT uint64_t standin_live() { return d.live.size(); }
 EXPORT uint64_t standin_queued() { return d.queue.size(); }
 EXPORT void* standin_stream() { return &stream; }
@@ -247,7 +255,7 @@ EXPORT int cuMemcpyHtoDAsync_v2(uint64_t to, const void* from, size_t bytes, voi
     BEGIN("cuMemcpyHtoDAsync_v2", text(bytes))
     IN_CONTEXT
     if (from == nullptr || !inside(to, bytes) || !known_stream(s)) return INVALID_VALUE;
-    if (inside(reinterpret_cast<uint64_t>(from), 1)) return INVALID_VALUE;  // that is no memory of the host
+    if (!of_host(reinterpret_cast<uint64_t>(from))) return INVALID_VALUE;  // that is no memory of the host
     // As for pageable memory: it is copied aside before the call returns.
     std::vector<char> held(static_cast<const char*>(from), static_cast<const char*>(from) + bytes);
     d.queue.push_back([to, held] { std::memcpy(reinterpret_cast<void*>(to), held.data(), held.size()); });
@@ -257,7 +265,7 @@ EXPORT int cuMemcpyDtoHAsync_v2(void* to, uint64_t from, size_t bytes, void* s) 
     BEGIN("cuMemcpyDtoHAsync_v2", text(bytes))
     IN_CONTEXT
     if (to == nullptr || !inside(from, bytes) || !known_stream(s)) return INVALID_VALUE;
-    if (inside(reinterpret_cast<uint64_t>(to), 1)) return INVALID_VALUE;
+    if (!of_host(reinterpret_cast<uint64_t>(to))) return INVALID_VALUE;
     d.queue.push_back([to, from, bytes] { std::memcpy(to, reinterpret_cast<void*>(from), bytes); });
     return SUCCESS;
 }

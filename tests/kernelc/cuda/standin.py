@@ -76,6 +76,10 @@ class StandIn:
         """The order of threads (0 forwards, 1 backwards, 2 in leaps), and how many of the host run them."""
         self.library.standin_set(order, workers)
 
+    def unify(self, on: bool) -> None:
+        """Let kernels touch memory of the host, or not."""
+        self.library.standin_unify(int(on))
+
     def limit(self, nbytes: int) -> None:
         self.library.standin_limit(nbytes)
 

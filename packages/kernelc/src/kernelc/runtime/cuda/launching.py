@@ -202,15 +202,15 @@ class Launching:
 
     def slots(self, gpu: Device, nbytes: int) -> int:
         """How many threads of the GPU run the launch, if each needs this much memory."""
+        if nbytes > config.tape_limit:
+            kernel = self.binary.code.kernel.removesuffix("_adjoint")
+            text = f"{kernel}: the loop tape of a thread needs {nbytes} bytes, more than {config.tape_limit}"
+            raise TapeFull(text, self.binary.code.span, kernel=kernel)
         if self.binary.in_order:
             return 1
         if not (self.binary.frame or self.binary.logs):
             return self.total
         slots = min(self.total, gpu.most_threads)
-        if nbytes > config.tape_limit:
-            kernel = self.binary.code.kernel.removesuffix("_adjoint")
-            text = f"{kernel}: the loop tape of a thread needs {nbytes} bytes, more than {config.tape_limit}"
-            raise TapeFull(text, self.binary.code.span, kernel=kernel)
         return max(1, min(slots, config.tape_limit // nbytes)) if nbytes else slots
 
     def claim(self, gpu: Device) -> list[Memory]:
