@@ -60,6 +60,33 @@ def test_a_batch_of_cameras_has_the_bits_of_each_alone(mode):
         assert torch.equal(image[b], render.Renderer(camera, mode=mode, size=SIZE)(vertices[0], faces))
 
 
+@pytest.mark.parametrize("kind", ["fov", "scale", "K"])
+def test_cameras_of_a_batch_may_have_lenses_of_their_own(kind):
+    vertices, faces = frames(1, torch.float64)
+
+    def camera(k):
+        """One, or a batch where the numbers are."""
+        if kind != "K":
+            return render.Camera.look_at((0.4, 0.5, 2.6), (0, 0, 0), **{kind: k * 30})
+        K = torch.stack([30 * k, 0 * k, 16 + k, 0 * k, 25 * k, 12 + k, 0 * k, 0 * k, 1 + 0 * k], -1)
+        return render.Camera.opencv(K.reshape(*k.shape, 3, 3), np.diag([1.0, -1, -1]), (0.1, 0.2, 2.7), SIZE)
+
+    renderer = render.Renderer(camera(torch.tensor(1.0)), size=SIZE)
+    several = torch.tensor([0.9, 1.3, 2.0], dtype=torch.float64, requires_grad=True)
+    image = renderer(vertices[0], faces, camera=camera(several))
+    assert image.shape == (3, *SIZE, 4)
+    image.square().sum().backward()
+    pixels, depth = camera(several.detach()).to_pixels(vertices[0], SIZE)
+    assert pixels.shape == (3, len(vertices[0]), 2) and depth.shape == pixels.shape[:2]
+    for b, value in enumerate(several.detach()):
+        one = value.clone().requires_grad_()
+        alone = renderer(vertices[0], faces, camera=camera(one))
+        alone.square().sum().backward()
+        assert torch.equal(image[b], alone)
+        assert several.grad[b] == pytest.approx(float(one.grad), rel=1e-12)
+        assert torch.allclose(pixels[b], camera(value).to_pixels(vertices[0], SIZE)[0], rtol=1e-14)
+
+
 def test_frames_and_cameras_together():
     vertices, faces = frames(3)
     cameras = render.Camera.orbit(2.6, np.array([10.0, 20, 30]), np.array([0.0, 50.0, 190.0]), fov=50)

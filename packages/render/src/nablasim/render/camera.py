@@ -8,21 +8,23 @@ Points may be NumPy arrays or torch tensors of shape (..., 3); what comes back i
 gradients where torch does. So may everything that a camera is made of: a tensor that requires a gradient gets the
 gradient of a pose or of intrinsics. Torch itself is not imported here.
 
-A batch of cameras has one more dimension in front of what differs between them, usually rotation and eye.
+A batch of cameras has one more dimension in front of what differs between them: rotation, eye, field of view, K.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from nablasim.render.checks import check_finite, check_shape, check_size
+from nablasim.render.either import as_one, first_tensor, is_tensor, library, like, plain
+
 Points = Any
 """A NumPy array, anything that becomes one, or a torch tensor; the last axis holds the coordinates."""
 Number = Any
-"""A number, or a tensor of one element that may require a gradient."""
+"""A number, or a tensor of one element that may require a gradient; (B) of them for a batch."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,6 +43,17 @@ class Camera:
     calibrated: tuple[int, int] | None = None
     """The size (height, width) that the intrinsics are for; pictures of other sizes are scaled."""
 
+    def __post_init__(self) -> None:
+        check_shape("rotation", self.rotation, (3, 3), batch=True)
+        check_shape("eye", self.eye, (3,), batch=True)
+        if self.intrinsics is None:
+            check_finite("half_height", self.half_height)
+        elif self.calibrated is None:
+            raise ValueError("intrinsics are in pixels: give the size (height, width) of the picture, calibrated=")
+        counts = {name: n for name, n in self._batches.items() if n is not None}
+        if len(set(counts.values()) - {1}) > 1:
+            raise ValueError(f"the cameras of a batch are as many in everything that differs, not {counts}")
+
     @classmethod
     def look_at(
         cls,
@@ -55,7 +68,7 @@ class Camera:
 
         `fov`, in degrees, is the vertical field of view of a perspective camera (60 when nothing is given). `scale`
         makes an orthographic one: half the height of the picture, in units of the world. `eye`, `target` and `up` may
-        be (B, 3) for a batch.
+        be (B, 3) for a batch, `fov` and `scale` (B).
         """
         position, axes = _axes(eye, target, up)
         half_height, perspective = _half_height(fov, scale)
@@ -76,14 +89,14 @@ class Camera:
 
         Arrays of B distances or angles make a batch.
         """
-        xp = _library(distance, elevation, azimuth, target)
-        r, e, a = (_as(xp, v, distance, elevation, azimuth, target) for v in (distance, elevation, azimuth))
+        xp = library(distance, elevation, azimuth, target)
+        r, e, a = (as_one(xp, v, distance, elevation, azimuth, target) for v in (distance, elevation, azimuth))
         e, a = e * (np.pi / 180), a * (np.pi / 180)
         parts = [r * xp.cos(e) * xp.sin(a), r * xp.sin(e) + 0 * a, r * xp.cos(e) * xp.cos(a)]
         offset = xp.stack(parts, -1)
         # At the poles y is no up direction: turn up with the camera, so that an orbit over the top stays smooth.
         up = xp.stack([-xp.sin(e) * xp.sin(a), xp.cos(e) + 0 * a, -xp.sin(e) * xp.cos(a)], -1)
-        target = _as(xp, target, distance, elevation, azimuth, target)
+        target = as_one(xp, target, distance, elevation, azimuth, target)
         return cls.look_at(target + offset, target, up, fov=fov, scale=scale)
 
     @classmethod
@@ -94,37 +107,41 @@ class Camera:
         [i, i + 1); if your K has pixel centres at whole numbers, add 0.5 to cx and cy. Lens distortion is not part of
         it.
         """
-        xp = _library(K, R, t)
-        K, R, t = (_as(xp, v, K, R, t) for v in (K, R, t))
-        for name, value, shape in (("K", K, (3, 3)), ("R", R, (3, 3)), ("t", t, (3,))):
-            if tuple(value.shape[-len(shape) :]) != shape:
-                raise ValueError(f"{name} has shape {tuple(value.shape)}, not {shape}")
-        if tuple(K.shape) != (3, 3):
-            raise ValueError(f"K is one 3 × 3 matrix, not of shape {tuple(K.shape)}")
-        _check_size(size)
-        flip = _as(xp, [[1.0, 0, 0], [0, -1, 0], [0, 0, -1]], R)
+        xp = library(K, R, t)
+        K, R, t = (as_one(xp, v, K, R, t) for v in (K, R, t))
+        check_shape("K", K, (3, 3), batch=True)
+        check_shape("R", R, (3, 3), batch=True)
+        check_shape("t", t, (3,), batch=True)
+        _check_calibration(plain(K), plain(R))
+        flip = as_one(xp, [[1.0, 0, 0], [0, -1, 0], [0, 0, -1]], R)
         eye = -(xp.swapaxes(R, -1, -2) @ t[..., None])[..., 0]
-        return cls(
-            flip @ R, eye, intrinsics=(K[0, 0], K[1, 1], K[0, 2], K[1, 2], K[0, 1]), calibrated=(size[0], size[1])
-        )
+        numbers = tuple(K[..., i, j] for i, j in ((0, 0), (1, 1), (0, 2), (1, 2), (0, 1)))
+        return cls(flip @ R, eye, intrinsics=numbers, calibrated=check_size(size))
 
     # -- what the renderer needs
     @property
+    def _batches(self) -> dict[str, int | None]:
+        """How many there are of everything that may differ between cameras; None where it is one for all."""
+        lens = (self.half_height,) if self.intrinsics is None else self.intrinsics
+        sizes = {"rotation": np.shape(self.rotation)[:-2], "eye": np.shape(self.eye)[:-1],
+                 "lens": max((np.shape(v) for v in lens), key=len)}  # fmt: skip
+        return {name: int(shape[0]) if shape else None for name, shape in sizes.items()}
+
+    @property
     def count(self) -> int:
         """How many cameras this is."""
-        sizes = [np.shape(v)[0] for v, n in ((self.rotation, 3), (self.eye, 2)) if len(np.shape(v)) == n]
-        return max(sizes, default=1)
+        return max(n or 1 for n in self._batches.values())
 
     @property
     def is_batch(self) -> bool:
-        return len(np.shape(self.rotation)) == 3 or len(np.shape(self.eye)) == 2
+        return any(n is not None for n in self._batches.values())
 
     def lens(self, size: tuple[float, float]) -> list[Number]:
         """kx, ky, ox, oy, skew for a picture of `size` (height, width): NDC x = kx x + skew y + ox, y = ky y + oy,
         where x and y are of the view, divided by the depth by a perspective camera."""
         if self.intrinsics is None:
-            aspect = size[1] / size[0]
-            return [1 / (self.half_height * aspect), 1 / self.half_height, 0.0, 0.0, 0.0]
+            half = self.half_height if is_tensor(self.half_height) else np.asarray(self.half_height, float)
+            return [1 / (half * (size[1] / size[0])), 1 / half, 0.0, 0.0, 0.0]
         assert self.calibrated is not None
         fx, fy, cx, cy, skew = self.intrinsics
         height, width = self.calibrated
@@ -134,11 +151,11 @@ class Camera:
     def to_view(self, points: Points) -> Points:
         """Points in the camera's own frame: x right, y up, -z forward."""
         points = _points(points)
-        tensor = next((v for v in (self.rotation, self.eye) if _is_tensor(v)), None)
-        if tensor is not None and not _is_tensor(points):
+        tensor = first_tensor((self.rotation, self.eye))
+        if tensor is not None and not is_tensor(points):
             points = tensor.new_tensor(points)
-        rotation, eye = _like(self.rotation, points), _like(self.eye, points)
-        eye = eye[..., None, :] if self.is_batch and eye.ndim == 2 else eye
+        rotation, eye = like(self.rotation, points), like(self.eye, points)
+        eye = eye[..., None, :] if eye.ndim == 2 else eye
         return (points - eye) @ _swap(rotation)
 
     def project(self, points: Points, *, aspect: float = 1.0) -> tuple[Points, Points]:
@@ -151,8 +168,8 @@ class Camera:
         x, y = view[..., 0], view[..., 1]
         if self.perspective:
             x, y = x / depth, y / depth
-        kx, ky, ox, oy, skew = self.lens((1.0, aspect))
-        return _stack(kx * x + skew * y + ox, ky * y + oy), depth
+        kx, ky, ox, oy, skew = (_column(like(v, view)) for v in self.lens((1.0, aspect)))
+        return _stack(kx * x + skew * y + ox, ky * y + oy), depth + 0 * kx
 
     def to_pixels(self, points: Points, size: tuple[int, int]) -> tuple[Points, Points]:
         """(row, column) as real numbers (..., 2) in a picture of `size` (height, width), and depth (...).
@@ -168,14 +185,14 @@ def ndc_to_pixels(ndc: Points, size: tuple[int, int]) -> Points:
     """NDC (..., 2) as x, y to pixels (..., 2) as row, column."""
     ndc = _points(ndc)
     height, width = size
-    return (ndc[..., [1, 0]] * _like([-height, width], ndc) + _like([height - 1, width - 1], ndc)) / 2
+    return (ndc[..., [1, 0]] * like([-height, width], ndc) + like([height - 1, width - 1], ndc)) / 2
 
 
 def pixels_to_ndc(pixels: Points, size: tuple[int, int]) -> Points:
     """Pixels (..., 2) as row, column to NDC (..., 2) as x, y: the inverse of `ndc_to_pixels`."""
     pixels = _points(pixels)
     height, width = size
-    return (2 * pixels - _like([height - 1, width - 1], pixels))[..., [1, 0]] / _like([width, -height], pixels)
+    return (2 * pixels - like([height - 1, width - 1], pixels))[..., [1, 0]] / like([width, -height], pixels)
 
 
 # -- making cameras
@@ -183,71 +200,62 @@ def _half_height(fov: Any, scale: Any) -> tuple[Number, bool]:
     if fov is not None and scale is not None:
         raise ValueError("give fov for a perspective camera or scale for an orthographic one, not both")
     if scale is not None:
-        if not scale > 0:
+        if not (_one_or_many("scale", scale) > 0).all():
             raise ValueError(f"scale must be positive, not {scale}")
-        return scale if _is_tensor(scale) else float(scale), False
+        return scale if is_tensor(scale) else _number(np.asarray(scale, float)), False
     fov = 60.0 if fov is None else fov
-    if not 0 < fov < 180:
+    degrees = _one_or_many("fov", fov)
+    if not ((degrees > 0) & (degrees < 180)).all():
         raise ValueError(f"fov is the vertical field of view in degrees, between 0 and 180, not {fov}")
-    return ((fov * (np.pi / 360)).tan() if _is_tensor(fov) else float(np.tan(np.radians(fov) / 2))), True
+    return ((fov * (np.pi / 360)).tan() if is_tensor(fov) else _number(np.tan(np.radians(degrees) / 2))), True
+
+
+def _one_or_many(name: str, value: Any) -> Any:
+    found = plain(value)
+    if found.ndim > 1 or found.dtype.kind not in "iuf":
+        raise ValueError(f"{name} is a number, or (B) of them for a batch, not {value!r}")
+    return found
+
+
+def _number(value: Any) -> Number:
+    return float(value) if value.ndim == 0 else value
+
+
+def _check_calibration(K: Any, R: Any) -> None:
+    # Not to the last bit: who compares gradients with differences moves every number a little.
+    zero = np.abs(K[..., [1, 2, 2, 2], [0, 0, 1, 2]] - [0, 0, 0, 1]).max()
+    if zero > 0.01 or not (K[..., [0, 1], [0, 1]] > 0).all():
+        raise ValueError(f"K is ((fx, skew, cx), (0, fy, cy), (0, 0, 1)) with fx, fy above zero, not {K.tolist()}")
+    off = float(np.abs(R @ np.swapaxes(R, -1, -2) - np.eye(3)).max())
+    if off > 0.05 or not (np.linalg.det(R) > 0).all():
+        raise ValueError(
+            f"R must be a rotation: R Rᵀ is off the identity by {off:.3g}, its determinant is "
+            f"{np.linalg.det(R).round(3).tolist()}. A mirror image has -1: x right, y down, z forward is right-handed"
+        )
 
 
 def _axes(eye: Points, target: Points, up: Points) -> tuple[Points, Points]:
-    xp = _library(eye, target, up)
+    xp = library(eye, target, up)
     position, aim, above = (
-        _vector(_as(xp, v, eye, target, up), name, v) for name, v in (("eye", eye), ("target", target), ("up", up))
+        _vector(as_one(xp, v, eye, target, up), name, v) for name, v in (("eye", eye), ("target", target), ("up", up))
     )
     backward = position - aim
     distance = _norm(backward)
-    if not (_plain(distance) > 0).all():
+    if not (plain(distance) > 0).all():
         raise ValueError("eye and target are the same point: the camera has no direction to look in")
     backward = backward / distance
     right = _cross(xp, above, backward)
-    if not (_plain(_norm(right)) > 1e-9 * _plain(_norm(above))).all():
+    if not (plain(_norm(right)) > 1e-9 * plain(_norm(above))).all():
         raise ValueError("up is parallel to the line from eye to target: give another up, for instance (0, 0, 1)")
     right = right / _norm(right)
     return position + 0 * backward, xp.stack([right, _cross(xp, backward, right), backward], -2)
 
 
 def _vector(vector: Points, name: str, value: Points) -> Points:
-    plain = _plain(vector)
-    if plain.shape[-1:] != (3,) or plain.ndim > 2 or not np.isfinite(plain).all():
+    found = plain(vector)
+    if found.shape[-1:] != (3,) or found.ndim > 2 or not np.isfinite(found).all():
         raise ValueError(f"{name} is three finite numbers, or (B, 3) of them for a batch, not {value!r}")
     return vector
-
-
-def _check_size(size: Sequence[int]) -> None:
-    if len(size) != 2 or not all(int(n) == n and n > 0 for n in size):
-        raise ValueError(f"size is (height, width) in whole pixels, both above zero, not {size!r}")
-
-
-# -- NumPy or torch
-def _is_tensor(value: Any) -> bool:
-    return hasattr(value, "new_tensor")
-
-
-def _library(*values: Any) -> Any:
-    """torch, if one of the values is a tensor; else NumPy."""
-    tensor = next((v for v in values if _is_tensor(v)), None)
-    if tensor is None:
-        return np
-    import torch
-
-    return torch
-
-
-def _as(xp: Any, value: Any, *others: Any) -> Any:
-    """A value as an array of the library; constants in the precision and on the device of the tensors among others."""
-    if xp is np:
-        return np.asarray(value, dtype=np.float64)
-    if _is_tensor(value):
-        return value
-    like = next(v for v in others if _is_tensor(v))
-    return like.new_tensor(np.asarray(value))
-
-
-def _plain(value: Any) -> Any:
-    return value.detach().cpu().numpy() if _is_tensor(value) else np.asarray(value)
 
 
 def _norm(vector: Points) -> Points:
@@ -261,25 +269,21 @@ def _cross(xp: Any, a: Points, b: Points) -> Points:
     return xp.linalg.cross(a, b)
 
 
+def _column(number: Number) -> Number:
+    """One number for all points, or for those of each camera."""
+    return number[:, None] if number.ndim else number
+
+
 def _swap(matrix: Points) -> Points:
     return matrix.swapaxes(-1, -2)
 
 
 def _stack(x: Points, y: Points) -> Points:
-    return _library(x, y).stack([x, y], -1)
+    return library(x, y).stack([x, y], -1)
 
 
 def _points(points: Points) -> Points:
-    if _is_tensor(points):
+    if is_tensor(points):
         return points
     array = np.asarray(points)
     return array if array.dtype.kind == "f" else array.astype(np.float64)
-
-
-def _like(value: Points, points: Points) -> Points:
-    """A value as an array of the kind, precision and device of the points. A tensor stays one, with its gradient."""
-    if _is_tensor(value):
-        return value.to(points) if _is_tensor(points) else value
-    if _is_tensor(points):
-        return points.new_tensor(np.asarray(value))
-    return np.asarray(value, dtype=points.dtype)

@@ -13,10 +13,20 @@ import numpy as np
 import torch
 
 import kernelc as kc
-from nablasim.render.camera import Camera, _is_tensor
+from nablasim.render.camera import Camera
+from nablasim.render.checks import (
+    NO_UVS,
+    check_faces,
+    check_objects,
+    check_paint,
+    check_shape,
+    check_texture,
+    check_uvs,
+    colour,
+)
+from nablasim.render.either import concatenated, is_tensor
 from nablasim.render.kernels.bands import copy_points
-from nablasim.render.lights import Light, Material, _join, _three, pack
-from nablasim.render.mesh import check_faces, check_shape, check_texture
+from nablasim.render.lights import Light, Material, pack
 
 KcArray = type(kc.zeros(1))
 
@@ -66,7 +76,7 @@ def gather(
     found["faces"] = make.whole(mesh["faces"] if face_count else np.zeros((1, 3), np.int32))
     _add_paint(found, mesh, make, count, face_count)
     found |= {"pose": make.real(pose_of(camera)), "lens": make.real(lens_of(camera, size))}
-    found["background"] = make.real(_three("background", background)).reshape(1, 3)
+    found["background"] = make.real(colour("background", background)).reshape(1, 3)
     packed = pack(lights, material, shines=shines) if lights is not None else None
     if packed is not None:
         found |= {n: make.real(getattr(packed, n)) for n in ("sky", "material", "lights")}
@@ -80,7 +90,7 @@ def gather(
     is_batch = make.is_batch or camera.is_batch or frames > 1
     objects = np.zeros(max(face_count, 1), np.int32)
     if mesh.get("objects") is not None:
-        check_shape("objects", mesh["objects"], (face_count,), why="one number per face")
+        check_objects(_numpy(mesh["objects"]), face_count)
         objects[:face_count] = _numpy(mesh["objects"])
     return Inputs(
         list(found), list(found.values()), frames, face_count, is_batch, on_tape, camera.perspective, other.perspective,
@@ -101,13 +111,14 @@ def _add_paint(found: dict[str, Any], mesh: Mapping[str, Any], make: Any, count:
     """Colours, texture and normals, with a dimension for frames in front."""
     colors = mesh.get("colors")
     if colors is not None and np.shape(colors) == (3,):
-        colors = colors.expand(count, 3) if _is_tensor(colors) else np.broadcast_to(np.asarray(colors), (count, 3))
+        colors = colors.expand(count, 3) if is_tensor(colors) else np.broadcast_to(np.asarray(colors), (count, 3))
     for name, value, shape, why in (
         ("colors", colors, (count, 3), "one colour per vertex, or (3,) for all"),
         ("face_colors", mesh.get("face_colors"), (faces, 3), "one colour per face"),
         ("normals", mesh.get("normals"), (count, 3), "one normal per vertex"),
     ):
         if value is not None:
+            check_paint(name, value)
             given = check_shape(name, _numpy(value), shape, why=why, batch=True)
             rows = make.real(value) if len(given) == 3 else make.real(value).reshape(1, *shape)
             found[name] = rows if rows.shape[1] else make.real(np.ones((1, 1, 3)))
@@ -116,19 +127,13 @@ def _add_paint(found: dict[str, Any], mesh: Mapping[str, Any], make: Any, count:
         return
     check_texture(_numpy(texture))
     if uvs is None:
-        raise ValueError("a texture needs uvs, which say where on the texture each vertex lies: give uvs=(k, 2)")
-    given = check_shape("uvs", _numpy(uvs), (None, 2), batch=True)
+        raise ValueError(NO_UVS)
+    uv_faces = mesh.get("uv_faces")
+    given = check_uvs(_numpy(uvs), None if uv_faces is None else _numpy(uv_faces), count, faces, batch=True)
     found["texture"] = make.real(texture)
     found["uvs"] = make.real(uvs) if len(given) == 3 else make.real(uvs).reshape(1, *given)
-    if mesh.get("uv_faces") is not None:
-        if check_faces("uv_faces", _numpy(mesh["uv_faces"]), given[-2], "uvs") != faces:
-            raise ValueError(f"uv_faces has {len(mesh['uv_faces'])} faces, but faces has {faces}")
-        found["uv_faces"] = make.whole(mesh["uv_faces"])
-    elif given[-2] != count:
-        raise ValueError(
-            f"there are {given[-2]} uvs for {count} vertices: give one per vertex, or uv_faces, which say which uv "
-            "each corner of a face has"
-        )
+    if uv_faces is not None:
+        found["uv_faces"] = make.whole(uv_faces)
 
 
 def _frames(rows: Mapping[str, int]) -> int:
@@ -145,24 +150,19 @@ def _frames(rows: Mapping[str, int]) -> int:
 
 def pose_of(camera: Camera) -> Any:
     """(n, 12): the axes of each camera, then its position."""
-    rotation, eye, n = camera.rotation, camera.eye, camera.count
-    parts = [_rows(rotation, n, 9), _rows(eye, n, 3)]
-    tensor = next((p for p in parts if _is_tensor(p)), None)
-    if tensor is None:
-        return np.concatenate(parts, 1)
-    return torch.cat([p.to(tensor) if _is_tensor(p) else tensor.new_tensor(p) for p in parts], 1)
-
-
-def _rows(value: Any, n: int, width: int) -> Any:
-    flat: Any = value.reshape(-1, width) if _is_tensor(value) else np.asarray(value, float).reshape(-1, width)
-    if flat.shape[0] == n:
-        return flat
-    return flat.expand(n, width) if _is_tensor(flat) else np.broadcast_to(flat, (n, width))
+    return _side_by_side((camera.rotation, 9), (camera.eye, 3))
 
 
 def lens_of(camera: Camera, size: tuple[int, int]) -> Any:
-    """(1, 5)."""
-    return _join([v.reshape(1) if _is_tensor(v) else np.array([float(v)]) for v in camera.lens(size)]).reshape(1, 5)
+    """(n, 5), one row where all cameras of a batch have the same."""
+    return _side_by_side(*((number, 1) for number in camera.lens(size)))
+
+
+def _side_by_side(*parts: tuple[Any, int]) -> Any:
+    """Values of so many numbers for each camera, or for all."""
+    rows: list[Any] = [v.reshape(-1, k) if is_tensor(v) else np.asarray(v, float).reshape(-1, k) for v, k in parts]
+    n = max(r.shape[0] for r in rows)
+    return concatenated([r.expand(n, -1) if is_tensor(r) else np.broadcast_to(r, (n, r.shape[1])) for r in rows], 1)
 
 
 # -- tensors, or arrays of kernelc
@@ -171,7 +171,7 @@ def is_array(value: Any) -> bool:
 
 
 def _numpy(value: Any) -> Any:
-    if _is_tensor(value):
+    if is_tensor(value):
         return value.detach().cpu().numpy()
     return value.numpy() if is_array(value) else np.asarray(value)
 
@@ -180,11 +180,13 @@ class _Tensors:
     """Values as tensors, in the precision of the vertices."""
 
     def __init__(self, vertices: Any):
-        if isinstance(vertices, (list, tuple)) and any(_is_tensor(v) for v in vertices):
+        if isinstance(vertices, (list, tuple)) and any(is_tensor(v) for v in vertices):
             vertices = torch.stack([torch.as_tensor(v) for v in vertices])
-        self.vertices = vertices if _is_tensor(vertices) else torch.from_numpy(_floats(vertices))
+        self.vertices = vertices if is_tensor(vertices) else torch.from_numpy(_floats(vertices))
         if self.vertices.dtype not in (torch.float32, torch.float64):
             raise TypeError(f"vertices are float32 or float64, not {self.vertices.dtype}: convert them, .float()")
+        if self.vertices.device.type != "cpu":
+            raise TypeError(f"vertices are on {self.vertices.device}, but pictures are drawn on the CPU: .cpu()")
         self.is_batch = self.vertices.ndim == 3
 
     def points(self, name: str, value: Any) -> Any:
@@ -198,12 +200,12 @@ class _Tensors:
             raise TypeError(
                 "arrays of kernelc and tensors cannot be mixed in one picture: pass vertices of the same kind"
             )
-        if _is_tensor(value):
+        if is_tensor(value):
             return value.to(self.vertices)
         return torch.from_numpy(np.array(value, dtype=_numpy(self.vertices[:0]).dtype))
 
     def whole(self, value: Any) -> Any:
-        return (value if _is_tensor(value) else torch.from_numpy(np.array(value))).to(torch.int32)
+        return (value if is_tensor(value) else torch.from_numpy(np.array(value))).to(torch.int32)
 
 
 class _Arrays:
@@ -235,7 +237,7 @@ class _Arrays:
     def real(self, value: Any) -> Any:
         if is_array(value):
             return value
-        if _is_tensor(value):
+        if is_tensor(value):
             value = value.detach().numpy()
         return kc.array(np.array(value, dtype=self.dtype))
 

@@ -11,7 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from nablasim.render.camera import _is_tensor, _library
+from nablasim.render.checks import colour, shaped
+from nablasim.render.either import flattened, is_tensor, plain
 
 Color = Any
 """Three numbers, one for grey, or a tensor of them."""
@@ -79,62 +80,52 @@ class Lighting:
     harmonics: bool
 
 
-def pack(lights: Sequence[Light], material: Material, *, shines: bool) -> Lighting:
-    """Check lights and put them into arrays; tensors among them make all of them tensors."""
-    for light in lights:
-        if not isinstance(light, (Ambient, Directional, Point, SphericalHarmonics)):
+def check_lights(lights: Any, material: Any) -> None:
+    """Say what is no light, and what is no material."""
+    if isinstance(lights, Light):
+        raise TypeError(f"lights are a list, even where there is one: [render.{type(lights).__name__}(…)]")
+    for light in lights or ():
+        if not isinstance(light, Light):
             raise TypeError(
                 f"a light is render.Ambient, Directional, Point or SphericalHarmonics, not {type(light).__name__}"
             )
+    if not isinstance(material, Material):
+        raise TypeError(f"the material is a render.Material, not {type(material).__name__}")
+
+
+def pack(lights: Sequence[Light], material: Material, *, shines: bool) -> Lighting:
+    """Check lights and put them into arrays; tensors among them make all of them tensors."""
+    check_lights(lights, material)
     ambient: Any = np.zeros(3)
     waves: Any = np.zeros((9, 3))
     harmonics = False
     rows = []
     for light in lights:
         if isinstance(light, Ambient):
-            ambient = _add(ambient, _three("color", light.color))
+            ambient = _add(ambient, colour("color of a light", light.color))
         elif isinstance(light, SphericalHarmonics):
-            waves, harmonics = _add(waves, _shaped("coefficients", light.coefficients, (9, 3))), True
+            waves, harmonics = _add(waves, shaped("coefficients of a light", light.coefficients, (9, 3))), True
         else:
-            is_point = isinstance(light, Point)
-            where = light.position if isinstance(light, Point) else light.to_light
-            color = _three("color", light.color)
-            specular = color if light.specular is None else _three("specular", light.specular)
-            name = "position" if is_point else "to_light"
-            rows.append(_join([np.array([float(is_point)]), _shaped(name, where, (3,)), color, specular]))
-    numbers = [material.ka, material.kd, material.ks, material.shininess]
-    packed = _join([_shaped(n, v, ()).reshape(1) for n, v in zip(("ka", "kd", "ks", "shininess"), numbers)])
-    table = _join(rows).reshape(1, len(rows), 10) if rows else np.zeros((1, 0, 10))
-    return Lighting(_join([ambient, waves.reshape(27)]).reshape(1, 30), packed.reshape(1, 4), table, shines, harmonics)
+            rows.append(_packed(light))
+    names = ("ka", "kd", "ks", "shininess")
+    numbers = flattened([shaped(f"{n} of a material", getattr(material, n), ()) for n in names])
+    table = flattened(rows).reshape(1, len(rows), 10) if rows else np.zeros((1, 0, 10))
+    return Lighting(flattened([ambient, waves]).reshape(1, 30), numbers.reshape(1, 4), table, shines, harmonics)
+
+
+def _packed(light: Directional | Point) -> Any:
+    """One row of the table of lights."""
+    diffuse = colour("color of a light", light.color)
+    specular = diffuse if light.specular is None else colour("specular of a light", light.specular)
+    if isinstance(light, Point):
+        return flattened([1.0, shaped("position of a light", light.position, (3,)), diffuse, specular])
+    to_light = shaped("to_light of a light", light.to_light, (3,))
+    if not plain(to_light).any():
+        raise ValueError("to_light of a light is (0, 0, 0), which is no direction: it points from the surface to it")
+    return flattened([0.0, to_light, diffuse, specular])
 
 
 def _add(a: Any, b: Any) -> Any:
-    if _is_tensor(b) and not _is_tensor(a):
+    if is_tensor(b) and not is_tensor(a):
         return b + b.new_tensor(a)
-    return a + a.new_tensor(b) if _is_tensor(a) and not _is_tensor(b) else a + b
-
-
-def _three(name: str, value: Any) -> Any:
-    """A colour: one number stands for grey."""
-    if np.shape(value) in ((), (1,)):
-        return value.reshape(1).expand(3) if _is_tensor(value) else np.full(3, float(value))
-    return _shaped(name, value, (3,))
-
-
-def _shaped(name: str, value: Any, shape: tuple[int, ...]) -> Any:
-    if not _is_tensor(value):
-        value = np.asarray(value, float)
-    if shape == () and value.size == 1 if not _is_tensor(value) else shape == () and value.numel() == 1:
-        return value.reshape(())
-    if tuple(value.shape) != shape:
-        raise ValueError(f"{name} of a light has shape {tuple(value.shape)}, but must have {shape}")
-    return value
-
-
-def _join(parts: Sequence[Any]) -> Any:
-    xp = _library(*parts)
-    if xp is np:
-        return np.concatenate([np.ravel(p) for p in parts])
-    like = next(p for p in parts if _is_tensor(p))
-    flat = [(p.to(like) if _is_tensor(p) else like.new_tensor(np.asarray(p))).reshape(-1) for p in parts]
-    return xp.cat(flat)
+    return a + a.new_tensor(b) if is_tensor(a) and not is_tensor(b) else a + b

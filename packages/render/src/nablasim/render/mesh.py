@@ -14,7 +14,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from nablasim.render.camera import _is_tensor, _library, _plain
+from nablasim.render.checks import (
+    NO_UVS,
+    check_faces,
+    check_objects,
+    check_paint,
+    check_shape,
+    check_texture,
+    check_uvs,
+)
+from nablasim.render.either import concatenated, is_tensor, library, plain
 
 Values = Any
 """A NumPy array, anything that becomes one, or a torch tensor."""
@@ -52,11 +61,11 @@ class Mesh:
 
     def moved(self, *, by: Any = (0.0, 0.0, 0.0), scale: Any = 1.0) -> Mesh:
         """The mesh scaled, then moved."""
-        xp = _library(self.vertices, by, scale)
+        xp = library(self.vertices, by, scale)
         if xp is np:
             return self.replace(vertices=np.asarray(self.vertices) * scale + np.asarray(by))
-        vertices = self.vertices if _is_tensor(self.vertices) else xp.as_tensor(np.asarray(self.vertices))
-        return self.replace(vertices=vertices * scale + (by if _is_tensor(by) else vertices.new_tensor(by)))
+        vertices = self.vertices if is_tensor(self.vertices) else xp.as_tensor(np.asarray(self.vertices))
+        return self.replace(vertices=vertices * scale + (by if is_tensor(by) else vertices.new_tensor(by)))
 
     def painted(self, color: Any) -> Mesh:
         """The mesh in one colour."""
@@ -68,7 +77,7 @@ class Mesh:
         if self.colors is None or len(np.shape(self.colors)) == 2:
             return self.colors
         shape = (np.shape(self.vertices)[-2], 3)
-        return self.colors.expand(shape) if _is_tensor(self.colors) else np.broadcast_to(self.colors, shape)
+        return self.colors.expand(shape) if is_tensor(self.colors) else np.broadcast_to(self.colors, shape)
 
     # -- shapes
     @classmethod
@@ -119,23 +128,26 @@ def join(meshes: Sequence[Mesh]) -> Mesh:
             "meshes with different textures cannot be joined: put their pictures into one texture, and pass it to each"
         )
     offsets = np.cumsum([0, *(np.shape(m.vertices)[-2] for m in meshes)])
-    faces = np.concatenate([_plain(m.faces) + n for m, n in zip(meshes, offsets)]).astype(np.int32)
+    faces = np.concatenate([plain(m.faces) + n for m, n in zip(meshes, offsets)]).astype(np.int32)
     values: dict[str, Any] = {
-        "vertices": _cat([m.vertices for m in meshes], -2),
+        "vertices": concatenated([m.vertices for m in meshes], -2),
         "faces": faces,
         "objects": np.repeat(np.arange(len(meshes), dtype=np.int32), [len(m.faces) for m in meshes]),
     }
     if textures:
         values["texture"] = next(iter(textures.values()))
-        starts = np.cumsum([0, *(len(_plain(m.uvs)) for m in meshes)])
-        indices = [_plain(m.faces if m.uv_faces is None else m.uv_faces) + n for m, n in zip(meshes, starts)]
-        values |= {"uvs": _cat([m.uvs for m in meshes], 0), "uv_faces": np.concatenate(indices).astype(np.int32)}
+        starts = np.cumsum([0, *(len(plain(m.uvs)) for m in meshes)])
+        indices = [plain(m.faces if m.uv_faces is None else m.uv_faces) + n for m, n in zip(meshes, starts)]
+        values |= {
+            "uvs": concatenated([m.uvs for m in meshes], 0),
+            "uv_faces": np.concatenate(indices).astype(np.int32),
+        }
     elif any(m.face_colors is not None for m in meshes):
-        values["face_colors"] = _cat([_face_colors(m) for m in meshes], 0)
+        values["face_colors"] = concatenated([_face_colors(m) for m in meshes], 0)
     elif any(m.colors is not None for m in meshes):
-        values["colors"] = _cat([_white(m) if m.colors is None else m.vertex_colors for m in meshes], 0)
+        values["colors"] = concatenated([_white(m) if m.colors is None else m.vertex_colors for m in meshes], 0)
     if all(m.normals is not None for m in meshes):
-        values["normals"] = _cat([m.normals for m in meshes], 0)
+        values["normals"] = concatenated([m.normals for m in meshes], 0)
     return Mesh(**values)
 
 
@@ -151,15 +163,7 @@ def _face_colors(mesh: Mesh) -> Values:
     if len(np.shape(mesh.colors)) == 2:
         raise ValueError("colours by vertex and by face cannot be joined: give all meshes the same kind")
     shape = (len(mesh.faces), 3)
-    return mesh.colors.expand(shape) if _is_tensor(mesh.colors) else np.broadcast_to(mesh.colors, shape)
-
-
-def _cat(parts: Sequence[Values], axis: int) -> Values:
-    xp = _library(*parts)
-    if xp is np:
-        return np.concatenate([np.asarray(p, float) for p in parts], axis)
-    like = next(p for p in parts if _is_tensor(p))
-    return xp.cat([p.to(like) if _is_tensor(p) else like.new_tensor(np.asarray(p)) for p in parts], axis)
+    return mesh.colors.expand(shape) if is_tensor(mesh.colors) else np.broadcast_to(mesh.colors, shape)
 
 
 # -- what can be wrong
@@ -167,6 +171,8 @@ def check_mesh(mesh: Mesh) -> None:
     """Say what is wrong with a mesh, before anything is drawn."""
     count = check_shape("vertices", mesh.vertices, (None, 3), batch=True)[-2]
     faces = check_faces("faces", mesh.faces, count, "vertices")
+    for name in ("colors", "face_colors"):
+        check_paint(name, getattr(mesh, name))
     if mesh.colors is not None and np.shape(mesh.colors) != (3,):
         check_shape("colors", mesh.colors, (count, 3), why="one colour per vertex, or (3,) for all")
     if mesh.face_colors is not None:
@@ -176,59 +182,11 @@ def check_mesh(mesh: Mesh) -> None:
     if mesh.texture is not None:
         check_texture(mesh.texture)
         if mesh.uvs is None:
-            raise ValueError("a texture needs uvs, which say where on the texture each vertex lies: give uvs=(k, 2)")
+            raise ValueError(NO_UVS)
     if mesh.uvs is not None:
-        uvs = check_shape("uvs", mesh.uvs, (None, 2))[0]
-        if mesh.uv_faces is not None:
-            if check_faces("uv_faces", mesh.uv_faces, uvs, "uvs") != faces:
-                raise ValueError(f"uv_faces has {len(mesh.uv_faces)} faces, but faces has {faces}")
-        elif uvs != count:
-            raise ValueError(
-                f"there are {uvs} uvs for {count} vertices: give one per vertex, or uv_faces, which say which uv each "
-                "corner of a face has"
-            )
+        check_uvs(mesh.uvs, mesh.uv_faces, count, faces)
     if mesh.objects is not None:
-        check_shape("objects", mesh.objects, (faces,), why="one number per face")
-
-
-def check_shape(
-    name: str, value: Values, wanted: tuple[int | None, ...], *, why: str = "", batch: bool = False
-) -> tuple[int, ...]:
-    """The shape of a value, if it is the wanted one; None stands for any size. Values must be finite."""
-    shape = tuple(np.shape(value))
-    core = shape[1:] if batch and len(shape) == len(wanted) + 1 else shape
-    if len(core) != len(wanted) or any(w not in (None, n) for n, w in zip(core, wanted)):
-        said = "(" + ", ".join("n" if w is None else str(w) for w in wanted) + ("," if len(wanted) == 1 else "") + ")"
-        more = f", or with a batch in front, (B, {said[1:]}" if batch else ""
-        raise ValueError(f"{name} has shape {shape}, but must have {said}{more}{': ' + why if why else ''}")
-    plain = _plain(value)
-    if plain.dtype.kind == "f" and not np.isfinite(plain).all():
-        where = tuple(int(i) for i in np.argwhere(~np.isfinite(plain))[0])
-        raise ValueError(
-            f"{name}{list(where)} is {plain[where]}: every number must be finite. Look at the step that made it; "
-            "kc.config.debug = True stops at the first NaN of a kernel"
-        )
-    return shape
-
-
-def check_faces(name: str, faces: Values, count: int, of: str) -> int:
-    """The number of faces, if all their indices are there."""
-    plain = _plain(faces)
-    if plain.ndim != 2 or plain.shape[1] != 3 or plain.dtype.kind not in "iu":
-        raise ValueError(f"{name} is (m, 3) whole numbers, not {plain.dtype} of shape {plain.shape}")
-    if plain.size and (plain.min() < 0 or plain.max() >= count):
-        bad = np.argwhere((plain < 0) | (plain >= count))[0]
-        raise ValueError(
-            f"{name}[{bad[0]}, {bad[1]}] is {plain[tuple(bad)]}, but there are {count} {of}, from 0 to {count - 1}"
-        )
-    return len(plain)
-
-
-def check_texture(texture: Values) -> None:
-    shape = tuple(np.shape(texture))
-    if len(shape) != 3 or shape[2] != 3 or min(shape) < 1:
-        raise ValueError(f"a texture is (height, width, 3), at least one texel, not of shape {shape}")
-    check_shape("texture", texture, shape)
+        check_objects(mesh.objects, faces)
 
 
 # -- shapes

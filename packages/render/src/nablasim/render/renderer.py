@@ -15,9 +15,10 @@ import torch
 
 import kernelc as kc
 from nablasim.render import pictures, recordings
-from nablasim.render.camera import Camera, _check_size
+from nablasim.render.camera import Camera
+from nablasim.render.checks import check_choice, check_number, check_size
 from nablasim.render.inputs import Inputs, gather
-from nablasim.render.lights import Light, Material
+from nablasim.render.lights import Light, Material, check_lights
 from nablasim.render.mesh import Mesh
 from nablasim.render.raster import Screen, for_frames, lay_out, points_for_frames, precision, view_of
 
@@ -79,22 +80,23 @@ class Renderer(torch.nn.Module):
 
     def check(self) -> None:
         """Say which setting cannot be."""
-        _check_choice("mode", self.mode, MODES)
+        check_choice("mode", self.mode, MODES)
+        check_choice("wrap", self.wrap, ("clamp", "wrap"))
         if self.shading is not None:
-            _check_choice("shading", self.shading, SHADINGS)
+            check_choice("shading", self.shading, SHADINGS)
+        check_lights(self.lights, self.material)
         if self.shading in ("lambert", "phong") and not self.lights:
             raise ValueError(f"shading={self.shading!r} needs lights: Renderer(camera, [render.Ambient(0.4), …])")
-        _check_choice("wrap", self.wrap, ("clamp", "wrap"))
-        _check_size(self.size)
+        self.size = check_size(self.size)
         for name in ("sigma", "gamma", "sigmainv"):
-            if not 0 < float(getattr(self, name)) < np.inf:
-                raise ValueError(f"{name} must be above zero, not {getattr(self, name)}")
-        if self.sigma_pixels is not None and not 0 < self.sigma_pixels < np.inf:
-            raise ValueError(f"sigma_pixels must be above zero, not {self.sigma_pixels}")
+            check_number(name, getattr(self, name), positive=True)
+        if self.sigma_pixels is not None:
+            check_number("sigma_pixels", self.sigma_pixels, positive=True)
+        for name in ("eps", "near", "far"):
+            check_number(name, getattr(self, name))
         if not isinstance(self.sampling, int) or self.sampling < 1:
             raise ValueError(f"sampling is a whole number of samples along a pixel, not {self.sampling!r}")
-        if not isinstance(self.camera, Camera):
-            raise TypeError(f"the camera is a render.Camera, not {type(self.camera).__name__}")
+        _check_camera(self.camera)
         if not self.near < self.far or (self.camera.perspective and not self.near > 0):
             raise ValueError(
                 f"near must be above zero and below far, not near={self.near}, far={self.far}: a perspective camera "
@@ -128,20 +130,27 @@ class Renderer(torch.nn.Module):
         """
         self.check()
         names = [output] if isinstance(output, str) else list(output)
-        for name in names:
-            _check_choice("output", name, OUTPUTS)
-        size = size or self.size
-        _check_size(size)
+        for name in names or [""]:
+            check_choice("output", name, OUTPUTS)
+        size = self.size if size is None else check_size(size)
+        for other in (camera, moved_camera):
+            if other is not None:
+                _check_camera(other)
+        given = {
+            "faces": faces, "colors": colors, "face_colors": face_colors, "uvs": uvs, "uv_faces": uv_faces,
+            "texture": texture, "normals": normals, "objects": objects,
+        }  # fmt: skip
+        given = {k: v for k, v in given.items() if v is not None}
         if isinstance(vertices, Mesh):
+            if given:
+                raise TypeError(
+                    f"a Mesh brings its own {', '.join(given)}: renderer(mesh.replace(…)) draws it with others"
+                )
             mesh: Mapping[str, Any] = {k: v for k, v in vars(vertices).items() if v is not None}
         else:
             if faces is None:
                 raise TypeError("give vertices and faces, or a Mesh")
-            given = {
-                "vertices": vertices, "faces": faces, "colors": colors, "face_colors": face_colors, "uvs": uvs,
-                "uv_faces": uv_faces, "texture": texture, "normals": normals, "objects": objects,
-            }  # fmt: skip
-            mesh = {k: v for k, v in given.items() if v is not None}
+            mesh = {"vertices": vertices, **given}
         inputs = gather(
             mesh, camera or self.camera, size, near=float(self.near),
             lights=self.lights if self.is_lit else None, material=self.material, shines=self.shading == "phong",
@@ -332,6 +341,6 @@ class Scene:
         )  # fmt: skip
 
 
-def _check_choice(name: str, value: Any, choices: Sequence[str]) -> None:
-    if value not in choices:
-        raise ValueError(f"{name} cannot be {value!r}: choose one of {', '.join(map(repr, choices))}")
+def _check_camera(camera: Any) -> None:
+    if not isinstance(camera, Camera):
+        raise TypeError(f"the camera is a render.Camera, not {type(camera).__name__}")

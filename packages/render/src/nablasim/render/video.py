@@ -17,7 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
-from nablasim.render.camera import _check_size, _is_tensor
+from nablasim.render.checks import check_size
+from nablasim.render.either import is_tensor
 
 Frames = Any
 PICTURES = (".png", ".jpg", ".jpeg", ".bmp", ".tif", ".tiff", ".webp")
@@ -79,7 +80,7 @@ def read_video(
     """
     path = Path(path)
     if size is not None:
-        _check_size(size)
+        size = check_size(size)
     if path.is_dir():
         pictures, rate = _read_folder(path, most), 30.0
     elif path.is_file():
@@ -197,6 +198,6 @@ def _bytes(array: Any) -> NDArray[np.uint8]:
 def _numpy(value: Frames) -> Any:
     if isinstance(value, Sequence):
         return np.stack([_numpy(v) for v in value])
-    if _is_tensor(value):
+    if is_tensor(value):
         return value.detach().cpu().numpy()
     return value.numpy() if hasattr(value, "numpy") else np.asarray(value)

@@ -1,0 +1,63 @@
+"""NumPy or torch: what cameras, meshes, lights and videos do with both, without importing torch where none is used.
+
+A tensor is recognised by `new_tensor`. Constants beside tensors take their precision and device.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+
+def is_tensor(value: Any) -> bool:
+    return hasattr(value, "new_tensor")
+
+
+def first_tensor(values: Any) -> Any:
+    """The first tensor among values; None if there is none."""
+    return next((v for v in values if is_tensor(v)), None)
+
+
+def library(*values: Any) -> Any:
+    """torch, if one of the values is a tensor; else NumPy."""
+    if first_tensor(values) is None:
+        return np
+    import torch
+
+    return torch
+
+
+def plain(value: Any) -> Any:
+    """The numbers of a value, as NumPy has them."""
+    return value.detach().cpu().numpy() if is_tensor(value) else np.asarray(value)
+
+
+def as_one(xp: Any, value: Any, *others: Any) -> Any:
+    """A value as an array of the library; constants in the precision and on the device of the tensors among others."""
+    if xp is np:
+        return np.asarray(value, dtype=np.float64)
+    return value if is_tensor(value) else first_tensor(others).new_tensor(np.asarray(value))
+
+
+def like(value: Any, points: Any) -> Any:
+    """A value as an array of the kind, precision and device of the points. A tensor stays one, with its gradient."""
+    if is_tensor(value):
+        return value.to(points) if is_tensor(points) else value
+    if is_tensor(points):
+        return points.new_tensor(np.asarray(value))
+    return np.asarray(value, dtype=points.dtype)
+
+
+def concatenated(parts: Any, axis: int) -> Any:
+    """Parts along an axis; tensors among them make all of them tensors."""
+    xp = library(*parts)
+    if xp is np:
+        return np.concatenate([np.asarray(p, float) for p in parts], axis)
+    one = first_tensor(parts)
+    return xp.cat([p.to(one) if is_tensor(p) else one.new_tensor(np.asarray(p)) for p in parts], axis)
+
+
+def flattened(parts: Any) -> Any:
+    """All numbers of all parts in a row."""
+    return concatenated([p.reshape(-1) if is_tensor(p) else np.ravel(p) for p in parts], 0)
