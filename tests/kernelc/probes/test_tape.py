@@ -688,3 +688,12 @@ def test_a_leaf_that_is_overwritten_from_python_only():
     near(x.grad.numpy(), [0, 0, 1, 0], 0)
     tape.zero()
     near(x.grad.numpy(), [0, 0, 0, 0], 0)
+
+
+def test_a_tape_inside_a_tape_inside_a_tape():
+    x, y, plain, sink = array64([2.0, 3.0]), zeros64(2), kc.array(np.ones(2)), zeros64(2)
+    with kc.Tape(), kc.Tape(), kc.Tape() as inner:
+        kc.launch(square, 2, [plain], [sink])  # Nobody's gradient: each tape asks those around it.
+        kc.launch(square, 2, [x], [y])
+    inner.backward(grads={y: np.ones(2)})
+    near(x.grad.numpy(), 2 * np.array([2.0, 3.0]), 1e-12)

@@ -33,7 +33,7 @@ def stop(tape: Any) -> None:
 def outer(tape: Any) -> list[Any]:
     """The tapes of this thread that were opened before this one and are still open."""
     tapes = open_tapes.get(get_ident())
-    return [other for other in tapes[:-1] if other is not tape] if tapes and len(tapes) > 1 else []
+    return tapes[: tapes.index(tape)] if tapes and len(tapes) > 1 and tape in tapes else []
 
 
 def records(tape: Any) -> bool:

@@ -10,6 +10,7 @@ from nablasim.physics import io
 from nablasim.physics.builder import Scene, spring_grid
 from nablasim.physics.distance import SignedDistance
 from nablasim.physics.errors import InputError, MeshError, MissingPackage, RobotError
+from nablasim.physics.integrators import BackwardEuler
 from nablasim.physics.layout import Parameter
 from nablasim.physics.mass import MassProperties, solid_mass_properties, vertex_masses
 from nablasim.physics.materials import NeoHookean
@@ -21,11 +22,12 @@ from nablasim.physics.rotation import quat
 from nablasim.physics.shapes import Box, Capsule, Cone, Cylinder, Shape, Sphere
 from nablasim.physics.simulator import energy, forces, stable_dt
 from nablasim.physics.smoke import Smoke
-from nablasim.physics.stability import Diverged, StepTooLarge
+from nablasim.physics.stability import Diverged, NotConverged, StepTooLarge
 from nablasim.physics.state import State
 from nablasim.physics.trajectory import Trajectory
 
 __all__ = [
+    "BackwardEuler",
     "Box",
     "Capsule",
     "Cone",
@@ -38,6 +40,7 @@ __all__ = [
     "MissingPackage",
     "Model",
     "NeoHookean",
+    "NotConverged",
     "Parameter",
     "Pendulum",
     "RobotError",

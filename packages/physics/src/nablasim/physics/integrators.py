@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Protocol
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import ClassVar, Protocol
 
 from nablasim.physics.program import Step
+from nablasim.physics.solvers.backward_euler import ImplicitStep, refuse_free_bodies
 from nablasim.physics.systems import System
+from nablasim.physics.systems.particles import Particles
 
 
 class Integrator(Protocol):
     """What `rollout(integrator=...)` takes. Equal integrators share compiled programs: they are compared and hashed."""
 
-    explicit: bool
-    """Whether the step has a stability limit, which is checked before a rollout."""
+    @property
+    def explicit(self) -> bool:
+        """Whether the step has a stability limit, which is checked before a rollout."""
 
     def record(self, systems: Sequence[System], step: Step) -> None:
         """Launch, or put on the current tape, all that leads from the state of a step to the next."""
@@ -37,12 +41,48 @@ class SemiImplicit:
         return hash(SemiImplicit)
 
 
+@dataclass(frozen=True)
+class BackwardEuler:
+    """Backward Euler: x' = x + dt v', v' = v + dt a(x', v'), solved by Newton's method. No step is too large for it.
+
+    It takes energy out of fast motion, the more the longer the step, and never adds any. The gradient is that of the
+    solution, by the implicit function theorem, whatever the way to it.
+
+    tol: residual at which a solution is accepted, compared with the largest momentum in play (or rounding, if that is
+        larger). The linear equations of the gradient are held to it as well; `trajectory.solves` reports both.
+    iterations: of Newton's method, at most; a step that needs more raises `NotConverged`.
+
+    For particles: springs, soft solids, cloth, and what acts on them. Rigid bodies may be held or driven, not free.
+    """
+
+    tol: float = 1e-9
+    iterations: int = 50
+    explicit: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        if not 0 < self.tol < 1:
+            raise ValueError(f"BackwardEuler: tol must lie between 0 and 1, and is {self.tol}")
+        if not isinstance(self.iterations, int) or self.iterations < 1:
+            raise ValueError(f"BackwardEuler: iterations is a whole number from 1 on, not {self.iterations!r}")
+
+    def record(self, systems: Sequence[System], step: Step) -> None:
+        refuse_free_bodies(step)
+        for system in systems:
+            if not isinstance(system, Particles):
+                system.advance(step)  # What no force moves: driven bodies.
+        if step.rows("particles"):
+            ImplicitStep(systems, step, self.tol, self.iterations).record()
+
+
+NAMES: dict[str, Callable[[], Integrator]] = {"semi_implicit": SemiImplicit, "backward_euler": BackwardEuler}
+
+
 def named(integrator: str | Integrator) -> Integrator:
     """The integrator of a name."""
     if isinstance(integrator, str):
-        if integrator != "semi_implicit":
-            raise ValueError(f'the integrators by name are "semi_implicit", not {integrator!r}')
-        return SemiImplicit()
+        if integrator not in NAMES:
+            raise ValueError(f'the integrators by name are "semi_implicit" and "backward_euler", not {integrator!r}')
+        return NAMES[integrator]()
     if not hasattr(integrator, "record"):
         raise TypeError(f"integrator is a name or an integrator, not {type(integrator).__name__}")
     return integrator

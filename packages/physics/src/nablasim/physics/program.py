@@ -31,7 +31,9 @@ class Arrays:
     """The columns and indices of a layout as arrays of kernelc, for all copies of the scene."""
 
     def __init__(self, layout: Layout, real: str, table: Mapping[str, Array], present: frozenset[str]):
-        self.layout, self.real, self._table, self._present = layout, real, table, present
+        self.layout, self.real, self._table, self.present = layout, real, table, present
+        self.solves: Any = None
+        """Where steps that solve equations write how well they did: `solvers.backward_euler.Solves`."""
         self._kept: WeakKeyDictionary[kc.Tape, dict[str, Array]] = WeakKeyDictionary()
 
     def __getitem__(self, what: Column | Index) -> Array:
@@ -41,6 +43,10 @@ class Arrays:
         """The content of a column or an index."""
         return self[what].numpy()
 
+    def index(self, name: str) -> Array:
+        """The array of an index of the layout."""
+        return self._table[name]
+
     def rows(self, table: str) -> int:
         """How many rows a table has: the threads of a launch over it."""
         return self.layout.rows(table)
@@ -49,7 +55,13 @@ class Arrays:
         """Whether a column is in use: not all of it zero, varied in time, or asked for a gradient; added to by rows."""
         if column.by:
             return any(self.layout.rows(table) for table in column.by)
-        return not column.optional or column.name in self._present
+        return not column.optional or column.name in self.present
+
+    def end(
+        self, state: Mapping[str, Array], sums: Mapping[str, Array], dt: Array, first: Array, tape: kc.Tape
+    ) -> Step:
+        """The end of step first[0] in this state: for forces that are looked at there."""
+        return Step(self, state, None, sums, dt, first, 0, tape, ahead=kc.zeros(1, **_real(float, self.real)))
 
     def scratch(self, name: str, shape: int | tuple[int, ...], element: Any = float) -> Array:
         """Memory of this step (or of the set-up) alone. Where launches only add to it, `.zero_()` it first."""
@@ -60,23 +72,27 @@ class Step(Arrays):
     """One step while it is recorded: the state before, sums of its own, and the state after."""
 
     def __init__(self, base: Arrays, before: Mapping[str, Array], after: Mapping[str, Array] | None,
-                 own: Mapping[str, Array], dt: Array, first: Array, k: int, tape: kc.Tape | None):  # fmt: skip
-        super().__init__(base.layout, base.real, {**base._table, **before, **own}, base._present)
-        self._base, self._own, self._after = base, own, after
+                 own: Mapping[str, Array], dt: Array, first: Array, k: int, tape: kc.Tape | None,
+                 ahead: Array | None = None):  # fmt: skip
+        super().__init__(base.layout, base.real, {**base._table, **before, **own}, base.present)
+        self.base, self._own, self._after = base, own, after
         self.tape = tape
         """The tape that records the step, for operations of its own; None where forces are only looked at."""
         self.dt = dt
         """The length of the step (s), an array of one number."""
+        self.ahead = dt if ahead is None else ahead
+        """How far contacts look ahead (s) to the velocity at the end of the step; zero where that is the state."""
         self.first, self.k = first, k
         """This is step first[0] + k of the rollout, counted in substeps."""
 
     def at(self, state: Mapping[str, Array], sums: Mapping[str, Array]) -> Step:
         """The same step with another state (by column name) and other sums: the forces somewhere else."""
-        return Step(self._base, state, self._after, {**self._own, **sums}, self.dt, self.first, self.k, self.tape)
+        return Step(self.base, state, self._after, {**self._own, **sums}, self.dt, self.first, self.k, self.tape,
+                    self.ahead)  # fmt: skip
 
     def kept(self, name: str, shape: int | tuple[int, ...], element: Any = float) -> Array:
         """Memory that the steps of a tape share, zero at first: for what saves work, and never changes a result."""
-        known = {} if self.tape is None else self._base._kept.setdefault(self.tape, {})
+        known = {} if self.tape is None else self.base._kept.setdefault(self.tape, {})
         if name not in known:
             known[name] = kc.zeros(shape, dtype=element, **_real(element, self.real))
         return known[name]

@@ -14,6 +14,7 @@ import numpy as np
 from nablasim.physics.checkpoints import Plan, backward_order
 from nablasim.physics.layout import Real
 from nablasim.physics.program import Program, Segment, Values
+from nablasim.physics.solvers.backward_euler import Solves
 from nablasim.physics.stability import check_finite, check_step
 
 
@@ -32,6 +33,8 @@ class Run:
     plan: Plan
     frame: int
     hold: int
+    solves: Solves | None = None
+    """How well the equations of the steps were solved, if there are any."""
     kept: dict[int, dict[str, Real]] = field(default_factory=dict)
     _reached: Values = field(default_factory=dict)
     """The state that `_advance` came to."""
@@ -52,6 +55,7 @@ class Run:
         program, plan = self.program, self.plan
         with program.lock:
             self._own()
+            program.arrays.solves = self.solves
             state = {c.name: self._flat(c.name, self.columns[c.name]) for c in program.state_columns}
             frames = {n: np.empty((plan.steps // self.frame + 1, *a.shape), program.real) for n, a in state.items()}
             self._see(frames, 0, state)
@@ -71,6 +75,7 @@ class Run:
         program, plan = self.program, self.plan
         with program.lock:
             self._own()
+            program.arrays.solves = self.solves
             program.clear_gradients()
             by_control = {name: np.zeros_like(values) for name, values in self.control.items()}
             adjoint = {c.name: self._seed(seeds, plan.steps, c.name) for c in program.state_columns}

@@ -16,6 +16,7 @@ from nablasim.physics.leaves import Leaves
 from nablasim.physics.model import Model, is_kernelc, is_torch
 from nablasim.physics.program import Program, Step
 from nablasim.physics.runs import Run
+from nablasim.physics.solvers.backward_euler import Solves
 from nablasim.physics.state import Part, State, part
 from nablasim.physics.trajectory import Trajectory
 
@@ -35,6 +36,7 @@ def rollout(
     """Run a model for `steps` steps of `dt` seconds and look at it every `every` steps, from the start on.
 
     substeps: each step is made of this many shorter ones.
+    integrator: "semi_implicit", "backward_euler", or an integrator with settings such as `ph.BackwardEuler(tol=1e-6)`.
     control: parameters that vary in time, by name: an array with one value per step in front, such as
         {"gear.activation": (steps, tetrahedra)} or (steps,) for all alike.
     checkpoint: what is kept for the gradient: "all" states, about 2 "sqrt"(steps) of them, at most so many states, or
@@ -62,10 +64,11 @@ def rollout(
         ),
         frame=every * substeps,
         hold=substeps,
+        solves=None if program.integrator.explicit else Solves(steps * substeps),
     )
     run.check(explicit=check and program.integrator.explicit)
     times = np.arange(steps // every + 1, dtype=np.float64) * (dt * every)
-    return Trajectory(model.layout, times, _run(run, leaves))
+    return Trajectory(model.layout, times, _run(run, leaves), run.solves)
 
 
 def forces(model: Model, state: State | None = None) -> dict[str, Part]:

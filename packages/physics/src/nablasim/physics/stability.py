@@ -43,6 +43,17 @@ class Diverged(ArithmeticError):
         super().__init__(message)
 
 
+class NotConverged(ArithmeticError):
+    """The equations of an implicit step were not solved to the tolerance that was asked for.
+
+    `thing` is the object with the largest residual, `step` the number of the step, from 1.
+    """
+
+    def __init__(self, message: str, thing: str, step: int, residual: float):
+        self.thing, self.step, self.residual = thing, step, residual
+        super().__init__(message)
+
+
 @dataclass(frozen=True)
 class Limit:
     """The longest stable steps of all rows of a table, what they come from, and what to do about it."""

@@ -18,11 +18,12 @@ class Trajectory:
     """The frames of a rollout: `traj["gear"].x` is (frames, n, 3), with the copies in front in a batch.
 
     `times` (s) has one entry per frame; the first frame is the start. `columns` has all objects at once, by column:
-    (frames, rows of all copies, *element).
+    (frames, rows of all copies, *element). `solves` says how well the equations of implicit steps were solved: a
+    `Solves`, or None.
     """
 
-    def __init__(self, layout: Layout, times: NDArray[np.float64], columns: Mapping[str, Any]):
-        self.layout, self.times, self.columns = layout, times, dict(columns)
+    def __init__(self, layout: Layout, times: NDArray[np.float64], columns: Mapping[str, Any], solves: Any = None):
+        self.layout, self.times, self.columns, self.solves = layout, times, dict(columns), solves
 
     def __len__(self) -> int:
         return len(self.times)
@@ -59,7 +60,8 @@ class Trajectory:
 
     def numpy(self) -> Trajectory:
         """The same as NumPy arrays, without gradients."""
-        return Trajectory(self.layout, self.times, {name: plain(values) for name, values in self.columns.items()})
+        return Trajectory(self.layout, self.times, {name: plain(values) for name, values in self.columns.items()},
+                          self.solves)  # fmt: skip
 
     def __repr__(self) -> str:
         return f"<Trajectory of {len(self)} frames, {self.times[0]:g} s to {self.times[-1]:g} s: {', '.join(self)}>"

@@ -45,7 +45,7 @@ class Planes(System):
         kc.launch(unit_normals, a.rows("plane_contacts"), [a[GIVEN_NORMAL]], [a[NORMAL]])
 
     def forces(self, s: Step) -> None:
-        particles = [s[X], s[V], s[F], s[WEIGHT], s[GRAVITY], s.dt, s[PARTICLE]]
+        particles = [s[X], s[V], s[F], s[WEIGHT], s[GRAVITY], s.ahead, s[PARTICLE]]
         plane = [s[NORMAL], s[OFFSET], s[KE], s[KD], s[KF], s[MU], s[LAW], s[TOUCH], s[SMOOTHING]]
         kc.launch(plane_forces, s.rows("plane_contacts"), [*particles, *plane], [s[CONTACT_F]])
 

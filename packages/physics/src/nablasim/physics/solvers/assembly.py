@@ -1,0 +1,148 @@
+"""The Jacobian of the forces as a sparse matrix, from the kernels themselves.
+
+Every element (spring, tetrahedron, hinge, contact with a plane ...) is given particles of its own, copies of those that
+it acts on. No two elements then share anything, and one reverse sweep over all of them gives a row of every element's
+matrix at once: twelve sweeps give all matrices of tetrahedra, exactly, whatever their law.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+import kernelc as kc
+from nablasim.physics.layout import Index, Layout
+from nablasim.physics.program import Array, Arrays
+from nablasim.physics.solvers.endpoint import Endpoint, Floats
+from nablasim.physics.systems import System
+from nablasim.physics.systems.particles import V, X
+
+
+class Assembly:
+    """h ∂f/∂x + ∂f/∂v of an `Endpoint` as a matrix, for all systems whose rows name their particles themselves."""
+
+    def __init__(self, systems: Sequence[System], end: Endpoint):
+        self._end, layout = end, end.layout
+        tables = {s.name: _own_tables(s, layout) for s in systems}
+        self.whole = all(tables[s.name] is not None for s in systems)
+        """Whether this is all of the Jacobian. Contacts between layers of cloth, which come and go, are not in it."""
+        taken = [s for s in systems if tables[s.name]]
+        groups = _by_table([i for s in taken for i in s.indices if i.to == "particles" and layout.rows(i.table)])
+        self._particle, self._mates, renumbered = _explode(groups, end)
+        count = len(self._particle)
+        self._columns: dict[str, Array] = {
+            c.name: kc.zeros(count, dtype=c.element, real=kc.float64, requires_grad=c in (X, V))
+            for c in layout.columns.values() if c.table == "particles" and c.role != "sum"
+        }  # fmt: skip
+        self._sums = {
+            name: kc.zeros(count if name.startswith("particles.") else layout.rows(layout.columns[name].table),
+                           dtype=layout.columns[name].element, real=kc.float64) for name in end.sums
+        }  # fmt: skip
+        # The same memory as the endpoint's, but not asked for gradients.
+        shared = {n: kc.array(a.numpy(), dtype=layout.columns[n].element) for n, a in (end.given | end.state).items()}
+        arrays = Arrays(layout, "float64", shared | end.indices | self._columns | renumbered, end.present)
+        state = {c.name: arrays[c] for c in layout.columns.values() if c.role == "state" and layout.rows(c.table)}
+        self._gather()
+        with kc.Tape() as self._tape:
+            for total in self._sums.values():
+                total.zero_()
+            step = arrays.end(state, self._sums, end.dt, end.first, self._tape)
+            for system in taken:
+                system.forces(step)
+        self._pattern()
+
+    def _gather(self) -> None:
+        end = self._end
+        for name, a in self._columns.items():
+            source = {X.name: end.x, V.name: end.v}.get(name) or end.given[name]
+            np.take(source.numpy(), self._particle, axis=0, out=a.numpy())
+
+    def _pattern(self) -> None:
+        """Where the entries of the elements go: rows and columns of the matrix, without repetition."""
+        n, axes = 3 * len(self._end.x.numpy()), np.arange(3)
+        keys = [np.arange(n, dtype=np.int64) * (n + 1)]  # the diagonal
+        for mates in self._mates:
+            here = np.flatnonzero(mates >= 0)
+            columns = 3 * self._particle[here][:, None] + axes
+            for axis in range(3):
+                rows = 3 * self._particle[mates[here]] + axis
+                keys.append((columns.astype(np.int64) * n + rows[:, None]).ravel())
+        entries, place = np.unique(np.concatenate(keys), return_inverse=True)
+        self._diagonal, self._place = place[:n], place[n:]
+        self._rows, starts = entries % n, np.searchsorted(entries // n, np.arange(n + 1))
+        self._shape, self._starts = (n, n), starts.astype(np.int32)
+        self._across = (entries // n).astype(np.int32)
+
+    def matrix(self, h: float, mass: Floats, free: NDArray[np.bool_]) -> tuple[Any, Any]:
+        """diag(mass) - h (h ∂f/∂x + ∂f/∂v) where the forces were evaluated last, and the absolute of h ∂f/∂x.
+
+        Rows and columns of what is not free are those of the masses alone.
+        """
+        self._gather()
+        self._tape.replay()
+        seeds = {name: a for name, a in self._sums.items() if name.startswith("particles.")}
+        by_x, by_v = [], []
+        way = np.zeros((len(self._particle), 3))
+        for mates in self._mates:
+            here = np.flatnonzero(mates >= 0)
+            corner = mates[here]
+            for axis in range(3):
+                way[...] = 0
+                way[corner, axis] = 1
+                self._tape.backward(grads=dict.fromkeys(seeds.values(), way), add=False)
+                by_x.append(self._columns[X.name].grad.numpy()[here].ravel())
+                by_v.append(self._columns[V.name].grad.numpy()[here].ravel())
+        count = len(self._rows)
+        none = np.zeros(0)
+        K, C = (np.bincount(self._place, np.concatenate([none, *by]), minlength=count) for by in (by_x, by_v))
+        open_ = np.repeat(free, 3)
+        keep = open_[self._rows] & open_[self._across]
+        J = np.where(keep, -h * (h * K + C), 0.0)
+        J[self._diagonal] += np.repeat(mass, 3)
+        return tuple(
+            sparse.csc_matrix((data, self._rows.astype(np.int32), self._starts), shape=self._shape)
+            for data in (J, np.abs(h * K))
+        )
+
+
+def _own_tables(system: System, layout: Layout) -> list[str] | None:
+    """The tables of a system whose rows act on the particles that they name; None if rows act on those of others."""
+    tables = [i.table for i in system.indices if i.to == "particles" and layout.rows(i.table)]
+    return None if any(i.to in tables and layout.rows(i.table) for i in system.indices) else tables
+
+
+def _by_table(indices: list[Index]) -> dict[str, list[Index]]:
+    found: dict[str, list[Index]] = {}
+    for index in indices:
+        found.setdefault(index.table, []).append(index)
+    return found
+
+
+def _explode(groups: dict[str, list[Index]], end: Endpoint) -> tuple[NDArray[np.int64], list[NDArray[np.int64]], Any]:
+    """Particles of its own for every row: which particle each is a copy of; for each corner a the copy that is corner
+    a of the same row, or -1; and the indices that point to them.
+    """
+    particles, mates, renumbered, start = [], [], {}, 0
+    widest = max((sum(i.width for i in group) for group in groups.values()), default=0)
+    for group in groups.values():
+        named = [end.indices[i.name].numpy() for i in group]
+        wide = np.concatenate([values.reshape(len(values), -1) for values in named], axis=1)
+        rows, width = wide.shape
+        own = start + np.arange(wide.size).reshape(rows, width)
+        particles.append(wide.ravel())
+        mate = np.full((widest, wide.size), -1)
+        mate[:width] = np.repeat(own.T, width, axis=1)
+        mates.append(mate)
+        at = 0
+        for index, values in zip(group, named):
+            part = own[:, at : at + index.width]
+            renumbered[index.name] = kc.array(np.ascontiguousarray(part.reshape(values.shape), np.int32))
+            at += index.width
+        start += wide.size
+    if not particles:
+        return np.zeros(0, np.int64), [], {}
+    return np.concatenate(particles).astype(np.int64), list(np.concatenate(mates, axis=1)), renumbered

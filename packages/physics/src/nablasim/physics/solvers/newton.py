@@ -1,0 +1,200 @@
+"""Solves the equations of a backward Euler step for the velocities at its end, and the linear ones of its adjoint.
+
+    R(v) = m (v - v0 - h g) - h f(x0 + h v, v) = 0
+
+by Newton's method with a line search. J = dR/dv = m - h (h ∂f/∂x + ∂f/∂v) is the true Jacobian, not a positive
+definite stand-in: assembled and factorised where each row names its particles, and completed by Krylov's method where
+not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+from scipy.sparse.linalg import LinearOperator, gmres, splu
+
+from nablasim.physics.program import Array, Step
+from nablasim.physics.solvers.assembly import Assembly
+from nablasim.physics.solvers.endpoint import Endpoint, Floats
+from nablasim.physics.systems import System
+from nablasim.physics.systems.particles import GRAVITY, MASS, WEIGHT
+
+EPS = float(np.finfo(np.float64).eps)
+HALVINGS = 4
+"""Where Newton's method does not find its way, it is led there by up to 2^4 shorter steps from the same start."""
+
+
+@dataclass(frozen=True)
+class Solution:
+    """What was found, how large the residual is compared with the momenta in play, and how many iterations it took."""
+
+    value: Floats
+    residual: float
+    iterations: int
+    done: bool
+    worst: int
+    """The particle with the largest residual."""
+
+
+class Newton:
+    """The equations of the steps of one program. `take` says which step."""
+
+    def __init__(self, systems: Sequence[System], step: Step):
+        self.end = Endpoint(systems, step)
+        self._assembly = Assembly(systems, self.end)
+
+    def take(self, step: Step, moved: dict[str, Array]) -> None:
+        self.end.take(step, moved)
+        self.h = float(self.end.dt.numpy()[0])
+        self.mass, self.gravity = (self.end.given[c.name].numpy() for c in (MASS, GRAVITY))
+        self.free: NDArray[np.bool_] = self.end.given[WEIGHT.name].numpy() > 0
+
+    # -- the way forward
+    def solve(self, x0: Floats, v0: Floats, tol: float, iterations: int) -> Solution:
+        """The velocities at the end of the step."""
+        start = v0 * self.free[:, None]
+        found = _Search(self, x0, v0, self.h).run(start, tol, iterations)
+        for parts in (2**k for k in range(1, HALVINGS + 1)):
+            if found.done:
+                break
+            near = start
+            for part in range(1, parts):
+                near = _Search(self, x0, v0, self.h * part / parts).run(near, 1e-3, iterations).value
+            found = _Search(self, x0, v0, self.h).run(near, tol, iterations)
+        return found
+
+    # -- the way back
+    def adjoint(self, x: Floats, v: Floats, b: Floats, tol: float) -> Solution:
+        """λ with Jᵀ λ = b at the end of the step; `end.given` then has the gradients of h λ·f by the parameters."""
+        self.end.forces(x, v)
+        J, _ = self._assembly.matrix(self.h, self.mass, self.free)
+        factors = factorised(J)
+        b = b * self.free[:, None]
+        weights, limit = np.abs(J).T, tol * float(np.abs(b).max(initial=0.0))
+        solution = np.zeros_like(b)
+        residual = b
+        for k in range(1, 6):
+            solution = solution + self._transposed(factors, residual, self._assembly.whole and k < 3)
+            residual = b - self._pulled(solution)
+            size = float(np.abs(residual).max(initial=0.0))
+            if size <= limit + 64 * EPS * float((weights @ np.abs(solution).ravel()).max(initial=0.0)):
+                break
+        worst = int(np.abs(residual).sum(axis=1).argmax()) if len(b) else 0
+        done = k < 5 or size <= limit
+        return Solution(solution, size / max(limit / tol, 1e-300) if size else 0.0, k, done, worst)
+
+    def _transposed(self, factors: Any, b: Floats, direct: bool) -> Floats:
+        if direct:
+            return factors.solve(b.ravel(), trans="T").reshape(b.shape)
+        n = b.size
+        op = LinearOperator((n, n), lambda p: self._pulled(p.reshape(b.shape)).ravel(), dtype=np.float64)
+        near = LinearOperator((n, n), lambda p: factors.solve(p, trans="T"), dtype=np.float64)
+        return gmres(op, b.ravel(), rtol=1e-10, restart=60, maxiter=20, M=near)[0].reshape(b.shape)
+
+    def _pulled(self, way: Floats) -> Floats:
+        """Jᵀ way, by a reverse sweep through the forces; zero in what is held."""
+        by_x, by_v = self.end.pulled(self.h * way)
+        return np.where(self.free[:, None], self.mass[:, None] * way - self.h * by_x - by_v, 0.0)
+
+
+class _Search:
+    """One run of Newton's method, for a step of h seconds from x0, v0."""
+
+    def __init__(self, equations: Newton, x0: Floats, v0: Floats, h: float):
+        self._of, self.x0, self.v0, self.h = equations, x0, v0, h
+        self.m = equations.mass[:, None]
+        self.held = ~equations.free[:, None]
+        self.falling = self.m * h * equations.gravity
+
+    def residual(self, v: Floats) -> tuple[Floats, float]:
+        """R(v), and the largest momentum that takes part in it."""
+        push = self.h * self._of.end.forces(self.x0 + self.h * v, v)
+        r = np.where(self.held, 0.0, self.m * (v - self.v0) - self.falling - push)
+        parts = (push, self.falling, self.m * v, self.m * self.v0)
+        return r, max(float(np.abs(part[~self.held[:, 0]]).max(initial=0.0)) for part in parts)
+
+    def run(self, v: Floats, tol: float, iterations: int) -> Solution:
+        r, scale = self.residual(v)
+        size, before, rounding = float(np.abs(r).max(initial=0.0)), np.inf, 0.0
+        for k in range(iterations + 1):
+            if size <= tol * scale or (size >= 0.25 * before and size <= tol * scale + rounding):
+                return self._solution(v, r, scale, k, True)
+            if k == iterations or not np.isfinite(size):
+                break
+            J, stiffness = self._of._assembly.matrix(self.h, self._of.mass, self._of.free)
+            # Forces are known no better than the places of the particles: to rounding. Less cannot be asked for.
+            rounding = 8 * EPS * float((stiffness @ np.abs(self.x0 + self.h * v).ravel()).max(initial=0.0))
+            moved = self._along(v, r, self._downhill(J, v, r))
+            if moved is None:
+                return self._solution(v, r, scale, k, size <= tol * scale + rounding)
+            v, r, scale = moved
+            size, before = float(np.abs(r).max(initial=0.0)), size
+        return self._solution(v, r, scale, k, False)
+
+    def _solution(self, v: Floats, r: Floats, scale: float, k: int, done: bool) -> Solution:
+        size = np.abs(r).sum(axis=1)
+        return Solution(v, float(np.abs(r).max(initial=0.0)) / max(scale, 1e-300), k, done, int(size.argmax()))
+
+    def _downhill(self, J: Any, v: Floats, r: Floats) -> Floats:
+        """Newton's direction. Where that leads uphill, as from a beam that is about to buckle, masses are made larger:
+        the further this goes, the more it is the direction of the forces.
+        """
+        for heavier in (0.0, 1.0, 1e2, 1e4, 1e6, 1e8):
+            way = self._direction(J + sparse.diags(np.repeat(heavier * self.m[:, 0], 3), format="csc"), v, r)
+            if float((r * way).sum()) < 0.0:
+                break
+        return way
+
+    def _direction(self, J: Any, v: Floats, r: Floats) -> Floats:
+        factors = factorised(J)
+        p = factors.solve(-r.ravel())
+        if not self._of._assembly.whole:
+            n = r.size
+            op = LinearOperator((n, n), lambda way: self._slope(v, way.reshape(r.shape)).ravel(), dtype=np.float64)
+            near = LinearOperator((n, n), factors.solve, dtype=np.float64)
+            p = gmres(op, -r.ravel(), x0=p, rtol=1e-4, restart=40, maxiter=3, M=near)[0]
+        return p.reshape(r.shape)
+
+    def _slope(self, v: Floats, way: Floats) -> Floats:
+        """J way, by differences: good enough to search by."""
+        longest = float(np.abs(way).max(initial=0.0))
+        if longest == 0.0:
+            return way
+        size = float(np.ptp(self.x0, axis=0).max()) / max(1.0, len(v) ** (1 / 3)) or 1.0
+        e = 1e-6 * size / (self.h * longest)
+        return (self.residual(v + e * way)[0] - self.residual(v - e * way)[0]) / (2 * e) + way * self.m * self.held
+
+    def _along(self, v: Floats, r: Floats, way: Floats) -> tuple[Floats, Floats, float] | None:
+        """A point on the way, beginning with its end: where the residual is smaller, or the way is not uphill yet.
+
+        R·way is the slope of the energy along the way, as far as forces have one: its sign says where the minimum is.
+        """
+        if not np.isfinite(way).all():
+            return None
+        before, slope = self._merit(r), float((r * way).sum())
+        for halving in range(20):
+            length = 0.5**halving
+            there = v + length * way
+            r, scale = self.residual(there)
+            if self._merit(r) <= (1 - 1e-4 * length) * before or float((r * way).sum()) <= 0.5 * abs(slope):
+                return there, r, scale
+        return None
+
+    def _merit(self, r: Floats) -> float:
+        return float(np.sqrt((r * r / self.m).sum()))
+
+
+def factorised(J: Any) -> Any:
+    """LU factors. The pattern is symmetric, though damping and friction make the numbers not."""
+    try:
+        return splu(J, permc_spec="MMD_AT_PLUS_A", diag_pivot_thresh=0.1, options={"SymmetricMode": True})
+    except RuntimeError:  # exactly singular: a little more mass leads on, and the residual decides
+        shift = 1e-8 * np.abs(J.diagonal()).max()
+        J = J.copy()
+        J.setdiag(J.diagonal() + shift)
+        return splu(J.tocsc())
