@@ -6,9 +6,16 @@ import os
 import pytest
 from cuda import standin
 
+import kernelc as kc
+
 WHOLE = os.environ.get("KERNELC_TEST_CUDA", "") == "all"
 """Whether nothing is left out for the sake of time (tests/README.md)."""
 REAL = os.environ.get("KERNELC_TEST_GPU", "0") not in ("", "0")
+
+
+def pytest_collection_modifyitems(items):
+    if REAL and any("tests/kernelc/cuda/" in item.path.as_posix() for item in items) and not kc.cuda.is_available():
+        pytest.exit(f"KERNELC_TEST_GPU=1 asks for a real GPU.\n{kc.cuda.describe()}", returncode=2)
 
 
 @pytest.fixture

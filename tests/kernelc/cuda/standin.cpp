@@ -111,8 +111,13 @@ bool known_stream(void* s) { return s == nullptr || s == &stream; }
 
 // -- for the tests
 EXPORT void standin_fail(const char* name, int status) { d.failing[name] = status; }
-EXPORT void standin_set(int order, int workers) { d.order = order; d.workers = workers; }
+EXPORT void standin_set(int order, int workers) {
+    d.order = order;
+    d.workers = workers;
+    d.failing.clear();
+}
 EXPORT void standin_limit(uint64_t bytes) { d.limit = bytes ? bytes : kArena; }
+EXPORT void standin_devices(int count) { d.devices = count; }
 EXPORT void standin_unify(int on) { d.unified = on != 0; }
 EXPORT uint64_t standin_live() { return d.live.size(); }
 EXPORT uint64_t standin_queued() { return d.queue.size(); }
@@ -130,7 +135,8 @@ EXPORT int cuGetErrorName(int status, const char** text) {
     static const std::map<int, const char*> names{
         {1, "CUDA_ERROR_INVALID_VALUE"}, {2, "CUDA_ERROR_OUT_OF_MEMORY"}, {3, "CUDA_ERROR_NOT_INITIALIZED"},
         {100, "CUDA_ERROR_NO_DEVICE"}, {200, "CUDA_ERROR_INVALID_IMAGE"}, {201, "CUDA_ERROR_INVALID_CONTEXT"},
-        {400, "CUDA_ERROR_INVALID_HANDLE"}, {500, "CUDA_ERROR_NOT_FOUND"}, {700, "CUDA_ERROR_ILLEGAL_ADDRESS"}};
+        {400, "CUDA_ERROR_INVALID_HANDLE"}, {500, "CUDA_ERROR_NOT_FOUND"}, {700, "CUDA_ERROR_ILLEGAL_ADDRESS"},
+        {999, "CUDA_ERROR_UNKNOWN"}};
     auto found = names.find(status);
     *text = found == names.end() ? nullptr : found->second;
     return found == names.end() ? INVALID_VALUE : SUCCESS;
@@ -140,7 +146,7 @@ EXPORT int cuGetErrorString(int status, const char** text) {
         {1, "invalid argument"}, {2, "out of memory"}, {3, "initialization error"},
         {100, "no CUDA-capable device is detected"}, {200, "device kernel image is invalid"},
         {201, "invalid device context"}, {400, "invalid resource handle"}, {500, "named symbol not found"},
-        {700, "an illegal memory access was encountered"}};
+        {700, "an illegal memory access was encountered"}, {999, "unknown error"}};
     auto found = texts.find(status);
     *text = found == texts.end() ? nullptr : found->second;
     return found == texts.end() ? INVALID_VALUE : SUCCESS;

@@ -76,6 +76,10 @@ class StandIn:
         """The order of threads (0 forwards, 1 backwards, 2 in leaps), and how many of the host run them."""
         self.library.standin_set(order, workers)
 
+    def devices(self, count: int) -> None:
+        """How many GPUs there are."""
+        self.library.standin_devices(count)
+
     def unify(self, on: bool) -> None:
         """Let kernels touch memory of the host, or not."""
         self.library.standin_unify(int(on))

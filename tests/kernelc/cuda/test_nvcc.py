@@ -3,17 +3,12 @@
 No GPU is needed. Where there is no nvcc these tests are skipped; `pip install nvidia-cuda-nvcc` brings one.
 """
 
-import itertools
 import struct
 
 import pytest
-from cuda import repository
+from cuda import corpus, repository
 from cuda.conftest import WHOLE
-from fuzz import checks
-from fuzz.programs import programs
-from hypothesis import HealthCheck, Phase, given, seed, settings
-from laws.bench import CASES, Look
-from laws.corpus import all as _all  # noqa: F401
+from laws.bench import CASES
 
 import kernelc as kc
 from kernelc import types as t
@@ -59,53 +54,21 @@ def test_the_kernels_of_the_repository_in_double_precision(part, architecture):
     compiles([c for n, f in enumerate(found) for c in f.codes(t.FLOAT64, n).values()], architecture, ())
 
 
-def codes_of(cases, variants):
-    """The CUDA of cases of the laws, each text once."""
-    jobs = []
-    for case, (options, how) in itertools.product(cases, variants):
-        look = Look(("forward", "adjoint", "tangent", "counted"), **how)
-        case.program(look, *case.make(**options).values())
-        jobs += look.jobs
-    made = {}
-    for n, (variant, which, seeds, contiguous) in enumerate(jobs):
-        key = (id(variant), which, seeds, contiguous)
-        if key not in made:
-            made[key] = variant.device_code(which, seeds, contiguous, suffix=f"_{n}")
-    return list(made.values())
-
-
 @needs_nvcc
 def test_some_kernels_of_the_laws():
-    some = list(CASES.values())[::15]
-    compiles(codes_of(some, [({}, {})]))
+    compiles(corpus.codes_of_the_laws(list(CASES.values())[::15], corpus.PLAIN))
 
 
 @needs_nvcc
 @whole
 @pytest.mark.parametrize("part", range(PARTS))
 def test_all_kernels_of_the_laws(part):
-    every = [({}, {}), ({"real": "f32"}, {}), ({}, {"sqrt": True}), ({"strided": True}, {})]
-    cases = [c for c in part_of(CASES.values(), part) if c.strided]
-    compiles(codes_of(cases, every))
-    rest = [c for c in part_of(CASES.values(), part) if not c.strided]
-    if rest:
-        compiles(codes_of(rest, every[:3]))
+    compiles(corpus.codes_of_the_laws(part_of(CASES.values(), part)))
 
 
 @needs_nvcc
 def test_random_programs(tmp_path):
-    found = []
-    own = settings(
-        max_examples=500 if WHOLE else 6, phases=[Phase.generate], database=None,
-        suppress_health_check=list(HealthCheck),
-    )  # fmt: skip
-    seed(0)(own(given(programs())(lambda program: found.append(program))))()
-    codes = []
-    for n, program in enumerate(dict.fromkeys(found)):
-        case = checks.Case(program, tmp_path)
-        for variant, which, seeds, contiguous in case.jobs(case.kernel):
-            codes.append(variant.device_code(which, seeds, contiguous, suffix=f"_{n}"))
-    compiles(codes)
+    compiles(corpus.codes_of_programs(500 if WHOLE else 6, tmp_path))
 
 
 # -- fat binaries

@@ -129,10 +129,10 @@ class Device:
 
     def _release(self) -> None:
         """Give the pool back to the driver."""
-        for pieces in self._pool.values():
-            for address, _ in pieces:
-                self.calls().cuMemFree_v2(address)
-        self._pool.clear()
+        while self._pool:
+            _, pieces = self._pool.popitem()
+            while pieces:
+                self.calls().cuMemFree_v2(pieces.pop()[0])
 
     def free_bytes(self) -> int:
         """What the driver can still give."""

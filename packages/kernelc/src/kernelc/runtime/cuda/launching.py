@@ -171,6 +171,8 @@ class Launching:
         self.need = Need()
         if self.binary.frame or self.binary.logs:
             self.need = need_of(self.binary.kernel, self.known)
+        self.guessed = self.records is not None and need_of(self.binary.kernel, self.known).records is None
+        """Whether there may be more results of atomics than there is room for."""
 
     def run(self) -> None:
         """Run it; raises what it reports, as far as that is known without waiting."""
@@ -186,7 +188,7 @@ class Launching:
             self.start(gpu, slots, tape, undo, dry=True)
         self.start(gpu, slots, tape, undo)
         del winners  # in the order of the stream, its memory is free again
-        if binary.code.sites or shared:
+        if binary.code.sites or shared or self.guessed:
             check(gpu, binary.code)
 
     def room(self, gpu: Device) -> tuple[int, int, bool]:
