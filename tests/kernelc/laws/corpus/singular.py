@@ -88,3 +88,17 @@ def straight_through(x: kc.Array[float], out: kc.Array[float]):
 
 case("a rule that is not the slope", straight_through, N, x=leaf(N), out=zeros(N), differences=False,
      slope=lambda x: 1.5 * x + np.floor(3 * x))  # fmt: skip
+
+
+@kc.kernel
+def three_halves(x: kc.Array[float], out: kc.Array[float]):
+    """x √x has a slope everywhere, also where √x has none."""
+    i = kc.tid()
+    a = x[i]
+    root = kc.sqrt(a)
+    b = a * root if i % 2 == 0 else root * a
+    out[i] = b + a * kc.sqrt(a) + root * a * a + 3.0 * a
+
+
+case("x times its root", three_halves, 6, x=leaf([0.0, 0.0, 1.0, 1.0, 4.0, 0.25]), out=zeros(6), differences=False,
+     slope=lambda x: 3.0 * np.sqrt(x) + 2.5 * x * np.sqrt(x) + 3.0)  # fmt: skip

@@ -27,7 +27,7 @@ class _Pusher(Cloner):
     def __init__(self, activity: Activity, singular: str):
         super().__init__(effects=True)
         self.varied, self.arrays = activity.varied, activity.arrays
-        self.rules = Rules(singular)
+        self.rules = Rules(singular, ir.Block())
         self.dot: Names = {}
 
     def tangents(self, values: Sequence[ir.Value]) -> list[ir.Value | None]:

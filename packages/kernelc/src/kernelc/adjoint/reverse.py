@@ -22,7 +22,6 @@ from ..errors import NotDifferentiable
 from ..types import BOOL, INT64, Scalar
 from .activity import Activity, analyse, analyse_block
 from .clone import Cloner, Names, fresh, inline, name
-from .gating import gated_values
 from .hazards import hazards, writes_hazard
 from .rules import Rules, add
 
@@ -102,7 +101,7 @@ class _Reverser:
         self.varied = activity.varied
         self.arrays = activity.arrays
         self.dangerous = dangerous
-        self.rules = Rules(singular, gated_values(block))
+        self.rules = Rules(singular, block)
         self.cloner = Cloner(dangerous)
 
     # -- one block

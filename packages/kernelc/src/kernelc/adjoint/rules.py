@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from collections.abc import Set as AbstractSet
 from typing import Any
 
 from .. import ir
 from ..builtins import TABLE, ScalarRow
 from ..builtins.algebra import Sym
 from ..types import Scalar
+from .gating import gated_values
 
 _SINGULAR = 8
 
@@ -17,9 +17,10 @@ _SINGULAR = 8
 class Rules:
     """Emits derivatives into a builder, under one policy: "zero", "ieee" or "raise"."""
 
-    def __init__(self, singular: str, gated: AbstractSet[ir.Value] = frozenset()):
+    def __init__(self, singular: str, block: ir.Block):
         self.singular = singular
-        self.gated = gated
+        self.gated = gated_values(block)
+        self.roots = {s.out: s.args[0] for s in block.walk() if isinstance(s, ir.Op) and s.op == "sqrt"}
 
     def expand(
         self, b: ir.Builder, rule: Any, names: Mapping[str, ir.Value], real: Scalar, memo: dict[int, ir.Value]
@@ -45,17 +46,36 @@ class Rules:
         names = self.names(row, args, out, active) | {"g": g}
         memo: dict[int, ir.Value] = {}
         result: list[ir.Value | None] = []
+        negated: set[int] = set()
         for i, (partial, wanted) in enumerate(zip(row.partials, active, strict=True)):
             if not wanted or partial is None:
                 result.append(None)
             elif row.pull:
-                result.append(self.expand(b, row.pull[i], names, g.type, memo))
+                rule = row.pull[i]
+                if rule.op == "neg":
+                    # Behind the guard: there, the sign costs nothing, because the next product takes it in.
+                    rule = rule.args[0]
+                    negated.add(i)
+                result.append(self.expand(b, rule, names, g.type, memo))
             else:
                 result.append(scale(b, g, self.expand(b, partial, names, g.type, memo)))
-        if stmt.op in ("mul", "fma") and args[0] is args[1] and active[0]:
-            # A square: twice the same product.
-            result[:2] = [b.op("mul", b.op("add", g, g), args[0]), None]
-        return self.guard(b, row, stmt, names, g, result, memo)
+        if stmt.op in ("mul", "fma") and active[0] and active[1]:
+            result[:2] = self.power(b, stmt, args, g) or result[:2]
+        guarded = self.guard(b, row, stmt, names, g, result, memo)
+        return [b.op("neg", p) if p is not None and i in negated else p for i, p in enumerate(guarded)]
+
+    def power(
+        self, b: ir.Builder, stmt: ir.Op, args: list[ir.Value], g: ir.Value
+    ) -> tuple[ir.Value | None, ir.Value | None] | None:
+        """Products of powers of one value, x x and x √x: one term, and no division by the root."""
+        x, y = stmt.args[:2]
+        if x is y:
+            return b.op("mul", g, b.op("add", args[0], args[0])), None
+        if self.roots.get(y) is x:
+            return b.op("mul", g, b.op("mul", args[1], ir.const(g.type, 1.5))), None
+        if self.roots.get(x) is y:
+            return None, b.op("mul", g, b.op("mul", args[0], ir.const(g.type, 1.5)))
+        return None
 
     def names(self, row: ScalarRow, args: list[ir.Value], out: ir.Value, active: list[bool]) -> dict[str, ir.Value]:
         tie = ir.const(out.type, 0.5 if sum(active) > 1 else 1.0)

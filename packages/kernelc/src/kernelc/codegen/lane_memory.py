@@ -28,6 +28,10 @@ class Scatter:
     write: Callable[[str, str], str]
 
 
+Sum = tuple[ir.ArrayRef, str, ir.Value, tuple[str, int]]
+"""Values of all lanes that go to one number: the array, the number, the values, and its element and offset there."""
+
+
 class LaneMemory(_Emitter):
     """What a group of lanes knows of its values, and how it reads and writes arrays."""
 
@@ -39,10 +43,10 @@ class LaneMemory(_Emitter):
         self.mask, self.full = "active", "full"
         self.divergent = False
         self.masks = 0
-        self.sums: list[tuple[ir.ArrayRef, str, ir.Value, tuple[str, int]]] = []
+        self.sums: list[Sum] = []
         self.scatters: list[Scatter] = []
         self.scattered = {(s.array.position, s.array.role) for s in kernel.body.walk()
-                          if isinstance(s, ir.Atomic) and not self.is_own_access(s)}  # fmt: skip
+                          if isinstance(s, ir.Atomic) and not self.is_own_access(s) and not self.is_sum(s)}  # fmt: skip
         self.rows = self.row_widths()
         self.windows = find_windows(kernel, self.varying, self.is_own_access, self.is_whole)
 
@@ -290,19 +294,18 @@ class LaneMemory(_Emitter):
             part = waiting[: 4 if self.width >= 4 else 1]
             part = part[: next((k for k, w in enumerate(part) if w[2].type is not kind), len(part))]
             waiting = waiting[len(part) :]
-            mask, values = f"{self.full}, {self.mask}", [self.vector(w[2]) for w in part]
+            mask = f"{self.full}, {self.mask}"
             if len(part) == 1:
-                self.put(f"{part[0][1]} += kc_sum({mask}, {values[0]});")
+                self.put(f"{part[0][1]} += kc_sum({mask}, {self.vector(part[0][2])});")
                 continue
-            vector = VECTORS[kind.name]
-            values += [f"{vector}{{}}"] * (4 - len(part))
-            sums = self.temporary(vector, f"kc_sum4({mask}, {', '.join(values)})")
-            first, offset = part[0][3]
-            if [w[3] for w in part] == [(first, offset + k * kind.size) for k in range(4)]:
-                self.put(f"kc_add4(({_TYPES[kind.name]}*)({first} + {offset}), {sums});")
-                continue
-            for k, (_, place, _, _) in enumerate(part):
-                self.put(f"{place} += {sums}[{k}];")
+            part, together = _side_by_side(part, kind.size)
+            values = [self.vector(w[2]) for w in part] + [f"{VECTORS[kind.name]}{{}}"] * (4 - len(part))
+            sums = self.temporary("auto", f"kc_sum4({mask}, {', '.join(values)})")
+            if together:
+                first, offset = part[0][3]
+                self.put(f"kc_add{together}(({_TYPES[kind.name]}*)({first} + {offset}), {sums});")
+            for k in range(together, len(part)):
+                self.put(f"{part[k][1]} += {sums}[{k}];")
 
     def scatter(self, s: ir.Store | ir.Atomic, write: Callable[[str, str], str]) -> None:
         """Write the active lanes in thread order; a group that owns its elements writes them together."""
@@ -378,3 +381,14 @@ class LaneMemory(_Emitter):
                 kind, offset = _TYPES[leaves(element)[comp].name], leaf_offsets(element)[comp]
                 item = f"({buffer}[l] != 0)" if value.type is BOOL else f"{buffer}[l]"
                 self.put("        " + w.write(f"*({kind}*)(e{k} + {offset})", item))
+
+
+def _side_by_side(part: Sequence[Sum], size: int) -> tuple[list[Sum], int]:
+    """The sums of which three or four go to numbers side by side, these first; and how many they are."""
+    for count in (4, 3):
+        for start in range(len(part) - count + 1):
+            first, offset = part[start][3]
+            run = list(part[start : start + count])
+            if [w[3] for w in run] == [(first, offset + k * size) for k in range(count)]:
+                return run + [w for w in part if w not in run], count
+    return list(part), 0

@@ -80,6 +80,23 @@ KC_LANE int64_t kc_highest(vb m, vl x) {
     return r;
 }
 
+/* The sum of the halves of a vector: the narrower, the cheaper. */
+template <class Half, class V> KC_LANE Half kc_halves(V x) {
+    Half low, high;
+    __builtin_memcpy(&low, &x, sizeof low);
+    __builtin_memcpy(&high, (const char*)&x + sizeof low, sizeof high);
+    return low + high;
+}
+#if KC_LANES == 16
+#define KC_FOLD(name, x) kc_halves<name##_four>(kc_halves<name##_eight>(x))
+#elif KC_LANES == 8
+#define KC_FOLD(name, x) kc_halves<name##_four>(x)
+#elif KC_LANES == 4
+#define KC_FOLD(name, x) x
+#else
+#define KC_FOLD(name, x) name##_four{} /* never called: two lanes are added without it */
+#endif
+
 /* ---- memory: element size N leaves of one type T; V the register, M the memory form */
 #define KC_MEMORY(name, T, V, M, I) \
     KC_LANE V kc_read(const T* p) { return *(const M*)p; } \
@@ -122,26 +139,21 @@ KC_LANE int64_t kc_highest(vb m, vl x) {
         const I l = KC_IOTA, even = l / 4 * 4 + l % 2 * 2 + l / 2 % 2 * W; \
         return __builtin_shuffle(a, b, even) + __builtin_shuffle(a, b, even + 1); \
     } \
-    /* The sums of the active lanes of four vectors, in the first four lanes. */ \
-    KC_LANE V kc_sum4(bool full, vb active, V a, V b, V c, V d) { \
+    /* The sums of the active lanes of four vectors. */ \
+    typedef T name##_four __attribute__((vector_size(4 * sizeof(T)))); \
+    typedef T name##_eight __attribute__((vector_size(8 * sizeof(T)))); \
+    KC_LANE name##_four kc_sum4(bool full, vb active, V a, V b, V c, V d) { \
         if (KC_UNLIKELY(!full)) { \
             const V zero = {}; \
             a = kc_select(active, a, zero), b = kc_select(active, b, zero); \
             c = kc_select(active, c, zero), d = kc_select(active, d, zero); \
         } \
-        V x = kc_pairs(kc_pairs(a, b), kc_pairs(c, d)); \
-        for (int step = W / 2; step > 2; step /= 2) { \
-            x += __builtin_shuffle(x, (I)KC_IOTA ^ step); \
-        } \
-        return x; \
+        return KC_FOLD(name, kc_pairs(kc_pairs(a, b), kc_pairs(c, d))); \
     } \
-    /* Adds the first four lanes to four numbers side by side. */ \
-    KC_LANE void kc_add4(T* p, V x) { \
-        typedef T four __attribute__((vector_size(4 * sizeof(T)))); \
+    /* Adds to four numbers side by side. */ \
+    KC_LANE void kc_add4(T* p, name##_four x) { \
         typedef T there __attribute__((vector_size(4 * sizeof(T)), aligned(sizeof(T)), may_alias)); \
-        four low; \
-        __builtin_memcpy(&low, &x, sizeof low); \
-        *(there*)p += low; \
+        *(there*)p += x; \
     } \
     /* The sum of the active lanes, in pairs: the same bits on every run. */ \
     KC_LANE T kc_sum(bool full, vb active, V x) { \
@@ -176,6 +188,32 @@ KC_MEMORY(int64, int64_t, vl, ml, vl)
 KC_MEMORY(uint32, uint32_t, vu, mu, vi)
 #endif
 #undef KC_MEMORY
+#undef KC_FOLD
+/* Adds to three numbers side by side. */
+#define KC_ADD3(name, T) KC_LANE void kc_add3(T* p, name##_four x) { p[0] += x[0], p[1] += x[1], p[2] += x[2]; }
+#ifdef __AVX512VL__
+KC_LANE void kc_add3(float* p, float32_four x) {
+    __builtin_ia32_storeups128_mask(p, __builtin_ia32_loadups128_mask(p, float32_four{}, 7) + x, 7);
+}
+#ifdef KC_WITH_FLOAT64
+KC_LANE void kc_add3(double* p, float64_four x) {
+    __builtin_ia32_storeupd256_mask(p, __builtin_ia32_loadupd256_mask(p, float64_four{}, 7) + x, 7);
+}
+#endif
+#else
+KC_ADD3(float32, float)
+#ifdef KC_WITH_FLOAT64
+KC_ADD3(float64, double)
+#endif
+#endif
+KC_ADD3(int32, int32_t)
+#ifdef KC_WITH_INT64
+KC_ADD3(int64, int64_t)
+#endif
+#ifdef KC_WITH_UINT32
+KC_ADD3(uint32, uint32_t)
+#endif
+#undef KC_ADD3
 KC_LANE vb kc_gather_bytes(const bool* p, vl at) {
     vb r;
     for (int l = 0; l < W; ++l) r[l] = -(int32_t)p[at[l]];
