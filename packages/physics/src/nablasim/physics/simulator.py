@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from importlib.util import find_spec
-from typing import Any
+from typing import Any, Literal
+from warnings import warn
 
 import numpy as np
 
@@ -17,6 +18,7 @@ from nablasim.physics.model import Model, is_kernelc, is_torch
 from nablasim.physics.program import Program, Step
 from nablasim.physics.runs import Run
 from nablasim.physics.solvers.backward_euler import Solves
+from nablasim.physics.stability import StepShortened, StepTooLarge
 from nablasim.physics.state import Part, State, part
 from nablasim.physics.trajectory import Trajectory
 
@@ -27,7 +29,7 @@ def rollout(
     dt: float,
     steps: int,
     every: int = 1,
-    substeps: int = 1,
+    substeps: int | Literal["auto"] = "auto",
     integrator: str | Integrator = "semi_implicit",
     control: Mapping[str, Any] | None = None,
     checkpoint: str | int = "auto",
@@ -35,7 +37,8 @@ def rollout(
 ) -> Trajectory:
     """Run a model for `steps` steps of `dt` seconds and look at it every `every` steps, from the start on.
 
-    substeps: each step is made of this many shorter ones.
+    substeps: each step is made of this many shorter ones. "auto" is one, or up to four (with a warning) where the step
+        is too large for the elements of cloth.
     integrator: "semi_implicit", "backward_euler", or an integrator with settings such as `ph.BackwardEuler(tol=1e-6)`.
     control: parameters that vary in time, by name: an array with one value per step in front, such as
         {"gear.activation": (steps, tetrahedra)} or (steps,) for all alike.
@@ -46,29 +49,53 @@ def rollout(
     With torch tensors among the parameters or in the control, the frames are the result of one autograd operation. With
     kernelc arrays and an open `kc.Tape`, the rollout is recorded on it as one operation, and frames are kernelc arrays.
     """
-    _check_counts(dt, steps, every, substeps)
+    parts = 1 if substeps == "auto" else substeps
+    _check_counts(dt, steps, every, parts)
     leaves = Leaves(model, control, steps)
     program = _program(leaves, named(integrator))
-    run = Run(
-        program=program,
-        columns=model.columns,
-        control=leaves.control_columns(model),
-        dt=dt / substeps,
-        plan=plan(
-            checkpoint,
-            steps=steps * substeps,
-            frame=every * substeps,
-            state_bytes=program.state_bytes,
-            step_bytes=program.step_bytes,
-            differentiable=program.differentiable,
-        ),
-        frame=every * substeps,
-        hold=substeps,
-        solves=None if program.integrator.explicit else Solves(steps * substeps),
-    )
-    run.check(explicit=check and program.integrator.explicit)
+
+    def prepared(parts: int) -> Run:
+        run = Run(
+            program=program,
+            columns=model.columns,
+            control=leaves.control_columns(model),
+            dt=dt / parts,
+            plan=plan(
+                checkpoint,
+                steps=steps * parts,
+                frame=every * parts,
+                state_bytes=program.state_bytes,
+                step_bytes=program.step_bytes,
+                differentiable=program.differentiable,
+            ),
+            frame=every * parts,
+            hold=parts,
+            solves=None if program.integrator.explicit else Solves(steps * parts),
+        )
+        run.check(explicit=check and program.integrator.explicit)
+        return run
+
+    try:
+        run = prepared(parts)
+    except StepTooLarge as error:
+        if substeps != "auto":
+            raise
+        run = prepared(_more_parts(model, dt, error))
     times = np.arange(steps // every + 1, dtype=np.float64) * (dt * every)
     return Trajectory(model.layout, times, _run(run, leaves), run.solves)
+
+
+def _more_parts(model: Model, dt: float, error: StepTooLarge) -> int:
+    """How many substeps a rollout takes by itself. Others than cloth are refused: one looks at how stiff they are."""
+    parts = int(np.ceil(dt / (0.9 * error.limit)))
+    if model.layout.things[error.thing].kind != "cloth" or parts > MOST_PARTS:
+        raise error
+    warn(
+        f"{error.thing!r}: waves in the plane of cloth are fast, and dt = {dt:g} s is beyond their limit of about "
+        f"{error.limit:.3g} s. Each step is taken as {parts} shorter ones; substeps={parts} says that it is meant",
+        StepShortened, stacklevel=4,
+    )  # fmt: skip
+    return parts
 
 
 def forces(model: Model, state: State | None = None) -> dict[str, Part]:
@@ -138,6 +165,8 @@ def _check_counts(dt: float, steps: int, every: int, substeps: int) -> None:
 
 
 # -- programs
+MOST_PARTS = 4
+"""How many substeps a rollout takes by itself where the elements of cloth need them."""
 PROGRAMS = 16
 """How many programs a layout keeps: each has memory of its own. A run keeps the one that it needs."""
 

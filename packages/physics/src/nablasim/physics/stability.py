@@ -28,11 +28,18 @@ CONTACT_SAFETY = 0.5
 
 
 class StepTooLarge(ValueError):
-    """A step of this length makes the explicit integration grow without bound. `limit` is the estimated limit (s)."""
+    """A step of this length makes the explicit integration grow without bound.
 
-    def __init__(self, message: str, limit: float):
-        self.limit = limit
+    `limit` is the estimated limit (s), `thing` the object that it comes from.
+    """
+
+    def __init__(self, message: str, limit: float, thing: str):
+        self.limit, self.thing = limit, thing
         super().__init__(message)
+
+
+class StepShortened(UserWarning):
+    """A rollout took substeps that nobody asked for, because the step was a little too large for cloth."""
 
 
 class Diverged(ArithmeticError):
@@ -130,6 +137,7 @@ def check_step(program: Program, dt: float, substeps: int, state: Mapping[str, F
                 f"mass allow about {least:.3g} s (k dt² + 2 c dt < 4 m). Use dt <= {0.9 * substeps * least:.2g}, or "
                 f"substeps={int(np.ceil(dt * substeps / (0.9 * least)))}, or {limit.advice}",
                 least,
+                thing.partition(" (copy")[0],
             )
 
 
