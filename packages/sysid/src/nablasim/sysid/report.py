@@ -28,38 +28,51 @@ LARGER = 3
 
 def write_report(fit: Fit, folder: str | Path = "out", *, title: str = "What was found") -> Path:
     """Write report.html into a folder, and give its path. It is renamed into place: a failure leaves the old one."""
-    page = _page(fit, title)
-    folder = Path(folder)
-    folder.mkdir(parents=True, exist_ok=True)
-    file = folder / "report.html"
+    return write_page(Path(folder) / "report.html", _page(fit, title))
+
+
+def write_page(file: Path, page: str) -> Path:
+    """Renamed into place: a failure leaves the old one."""
+    file.parent.mkdir(parents=True, exist_ok=True)
     aside = file.with_suffix(".part")
     aside.write_text(page, encoding="utf-8")
     aside.replace(file)
     return file
 
 
-def _page(fit: Fit, title: str) -> str:
+def filled(template: str, **content: Any) -> str:
+    """A template of this package with its content."""
     environment = jinja2.Environment(
         loader=jinja2.PackageLoader("nablasim.sysid"), autoescape=True, undefined=jinja2.StrictUndefined
     )
+    return environment.get_template(template).render(**content)
+
+
+def made_by() -> str:
+    """What was run, when, and with what."""
+    command = " ".join([Path(sys.argv[0]).name, *sys.argv[1:]])
+    written = datetime.now(timezone.utc).strftime("%Y-%m-%d %H:%M UTC")
+    python = f"{platform.python_implementation()} {platform.python_version()} on {platform.platform()}"
+    return f"Made by {command}, {written}; {python}; {', '.join(f'{n} {v}' for n, v in _versions().items())}"
+
+
+def _page(fit: Fit, title: str) -> str:
     rows = [
         (e.name, "" if e.unit == "1" else e.unit, f"{first:.4g}", f"{e.value:.6g}",
          f"{e.low:.6g} … {e.high:.6g}" if e.certified else "not certified", "; ".join(e.why))
         for e, first in zip(fit.estimates, fit.problem.space.numbers(fit.starts[fit.best].first))
     ]  # fmt: skip
-    return environment.get_template("report.html.j2").render(
+    return filled(
+        "report.html.j2",
         title=title,
         fit=fit,
         rows=rows,
         level=f"{fit.estimates[0].level:.0%}",
         films=_films(fit),
-        loss=_svg(_draw_losses(fit)),
-        landscape=_svg(_draw_landscape(fit)),
+        loss=svg(_draw_losses(fit)),
+        landscape=svg(_draw_landscape(fit)),
         misfit=fit.certificate.misfit,
-        versions=_versions(),
-        python=f"{platform.python_implementation()} {platform.python_version()} on {platform.platform()}",
-        command=" ".join([Path(sys.argv[0]).name, *sys.argv[1:]]),
-        written=datetime.now(timezone.utc).strftime("%Y-%m-%d %H:%M UTC"),
+        made_by=made_by(),
     )
 
 
@@ -147,7 +160,7 @@ def _draw_landscape(fit: Fit, points: int = 31) -> Figure:
     return figure
 
 
-def _svg(figure: Figure) -> str:
+def svg(figure: Figure) -> str:
     buffer = io.BytesIO()
     figure.savefig(buffer, format="svg", metadata={"Date": None})
     return base64.b64encode(buffer.getvalue()).decode()

@@ -9,9 +9,10 @@ import typer
 
 from nablasim.sysid.cli.demo import demo
 from nablasim.sysid.cli.doctor import doctor
+from nablasim.sysid.cli.reproduce import reproduce
 
 app = typer.Typer(add_completion=False, no_args_is_help=True, help="Differentiable simulation: find the physics.")
-for command in (demo, doctor):
+for command in (demo, doctor, reproduce):
     app.command()(command)
 
 

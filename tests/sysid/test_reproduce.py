@@ -1,0 +1,132 @@
+"""Experiments of the paper run at their smallest size, go on after a kill, and say what they found."""
+
+import json
+import re
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from nablasim.sysid.baselines.convnet import Trained
+from nablasim.sysid.baselines.guesses import Guessed
+from nablasim.sysid.cli import app
+from nablasim.sysid.experiments.answers import Answer, Missing, errors_table, summary
+from nablasim.sysid.experiments.reproduce import experiments, reproduce
+from nablasim.sysid.experiments.rigid import Rules, camera
+
+RULES = Rules(bounds=(("body.density", (2.0, 12.0)),), frames=16, size=32, every=64)
+
+
+def run(*arguments: str):
+    return CliRunner().invoke(app, ["reproduce", *arguments])
+
+
+@pytest.fixture(scope="module")
+def out(tmp_path_factory):
+    """Table 1 at its smallest size, by the command."""
+    folder = tmp_path_factory.mktemp("out")
+    result = run("table1", "--size", "ci", "--out", str(folder), "--backend", "serial")
+    assert result.exit_code == 0, result.output
+    return folder / "ci", result.output
+
+
+def test_the_table_stands_beside_the_papers(out):
+    folder, printed = out
+    text = (folder / "table1.txt").read_text(encoding="utf-8")
+    for row in ("average", "ConvNet", "PyBullet + REINFORCE", "DiffPhysics", "from the video", "time step", "z-buffer"):
+        assert row in text and row in printed
+    assert "5.17e-09" in text and "9.01e-05" in text
+    answers = {a["arm"]: a for a in json.loads((folder / "table1.json").read_text(encoding="utf-8"))["mass"]}
+
+    def error(arm):
+        return abs(answers[arm]["found"]["m"] / answers[arm]["truth"]["m"] - 1)
+
+    assert error("DiffPhysics, from 3-D states") < 1e-10
+    assert error("∇Sim, from the video") < 1e-3
+    assert error("∇Sim, data with a quarter of the time step") < 0.05
+
+
+def test_the_page_needs_nothing_else(out):
+    page = (out[0] / "report.html").read_text(encoding="utf-8")
+    assert "Table 1" in page and page.count("data:image/svg+xml;base64,") == 1
+    assert not re.search(r"<script|<link|https?://|src=\"(?!data:)", page)
+
+
+def test_finished_items_are_not_run_again(out, monkeypatch):
+    folder = out[0]
+    (kept,) = (folder / "items").iterdir()
+    before = {file: file.stat().st_mtime_ns for file in kept.glob("*.pickle")}
+    gone = sorted(before)[0]
+    gone.unlink()
+    (chapter,) = reproduce("table1", "ci", folder.parent, backend="serial")
+    after = {file: file.stat().st_mtime_ns for file in kept.glob("*.pickle")}
+    assert [file for file in before if before[file] != after[file]] == [gone]
+    assert f"{chapter}\n" == (folder / "table1.txt").read_text(encoding="utf-8")
+
+
+def test_what_does_not_exist_is_said(tmp_path):
+    result = run("table11", "--out", str(tmp_path / "out"))
+    assert result.exit_code == 2 and "table11" in result.output and "table1" in result.output
+    result = run("table1", "--size", "huge", "--out", str(tmp_path / "out"))
+    assert result.exit_code == 2 and "ci, desk, paper" in result.output
+    assert not (tmp_path / "out").exists()
+    listed = run("list").output
+    assert all(name in listed for name in experiments())
+
+
+@dataclass(frozen=True)
+class Thing:
+    """A case that is known by its number."""
+
+    index: int
+    truth: dict
+
+    def columns(self, values):
+        return dict(values)
+
+
+def test_the_average_is_that_of_the_training_bodies_and_random_is_one_of_them():
+    training = tuple(Thing(k, {"m": v}) for k, v in enumerate((1.0, 2.0, 6.0)))
+    asked = tuple(Thing(k, {"m": 2.0}) for k in range(4))
+    assert [a.error("m") for a in Guessed("average", "average", asked, training).run()] == pytest.approx([0.5] * 4)
+    assert {a.found["m"] for a in Guessed("random", "random", asked, training).run()} <= {1.0, 2.0, 6.0}
+
+
+def test_every_run_counts():
+    answers = [Answer("a", k, {"m": 1.0, "mu": 2.0}, {"m": 1.0 + e, "mu": 2.0}, 0.0) for k, e in enumerate((0, 0, 0.3))]
+    made = summary(answers)
+    assert made.mean == pytest.approx({"m": 0.1, "mu": 0}) and made.median["m"] == 0
+    assert made.success == pytest.approx(2 / 3)
+    results = [*answers, Missing("b", 0, "not installed")]
+    table = str(errors_table("t", ["m", "mu"], ["a", "b"], results, {"a": {"m": 0.5}}))
+    assert "67%" in table and "0.5000" in table and "not installed" in table
+
+
+def test_the_same_number_is_the_same_body_and_stays_in_view():
+    case, again = RULES.case(3), RULES.case(3)
+    assert case.truth == again.truth and case.shape == again.shape
+    corners = np.asarray(case.motion.vertices("body"))
+    pixels, _ = camera().to_pixels(corners.reshape(-1, 3), (RULES.size, RULES.size))
+    assert pixels.min() >= -0.5 and pixels.max() <= RULES.size - 0.5
+    assert case.film.frames.sum(axis=(1, 2)).min() > 20
+
+
+def test_a_network_learns_what_it_has_seen():
+    cases = tuple(RULES.case(k) for k in range(3))
+    before, after = (Trained("net", cases, cases, epochs).run() for epochs in (0, 60))
+    assert np.mean([a.error("m") for a in after]) < 0.4 * np.mean([a.error("m") for a in before])
+
+
+def test_pybullet_flies_as_we_do():
+    pybullet = pytest.importorskip("pybullet")
+    from nablasim.sysid.baselines.bullet import Engine
+
+    case = Rules(bounds=RULES.bounds, frames=16, size=32, flying=1.0).case(3)
+    with Engine(pybullet, case) as engine:
+        theirs = engine.rollout(case.truth["body.density"])
+        wrong = engine.rollout(2 * case.truth["body.density"])
+    ours = np.asarray(case.motion.vertices("body"))
+    # Steps of 1/240 s fall g dt t / 2 farther than exact ones: one centimetre after half a second.
+    assert np.abs(theirs - ours).max() < 0.02
+    assert np.abs(wrong - ours).max() > 0.1
