@@ -6,11 +6,9 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
 from rich.markup import escape
 
-WRONG = 2
-"""Exit code of a call that cannot be carried out."""
+from nablasim.sysid.cli.console import output, refusing
 
 
 def reproduce(
@@ -29,17 +27,14 @@ def reproduce(
     from nablasim.sysid.experiments.reproduce import reproduce as run
     from nablasim.sysid.sweep import SweepFailed
 
-    console = Console()
+    console = output()
     if what == "list":
         for experiment in experiments().values():
             console.print(f"{experiment.name:12}{escape(experiment.title)}")
         return
-    try:
+    with refusing(KeyError, ValueError, ImportError, SweepFailed):
         chapters = run(what, size, out, workers=workers, backend=backend, address=address,
-                       on_chapter=lambda chapter: console.print(escape(f"{chapter}\n"), soft_wrap=True))  # fmt: skip
-    except (KeyError, ValueError, ImportError, SweepFailed) as error:
-        console.print(f"[red]{escape(str(error.args[0]) if error.args else str(error))}[/]")
-        raise typer.Exit(WRONG) from error
+                       on_chapter=lambda chapter: console.print(escape(f"{chapter}\n"), highlight=False))  # fmt: skip
     console.print(f"[bold]{escape(str(Path(out) / size / 'report.html'))}[/]")
     if any(not goal.reached for chapter in chapters for goal in chapter.goals):
         raise typer.Exit(1)
