@@ -3,10 +3,13 @@
 What is launched on the CPU becomes CUDA text, compiled by g++ (shim.h) and run by the stand-in driver, which in this
 mode may touch memory of the host, as GPUs with unified memory do. So every test of a gradient that there is, of random
 programs and of physics and render as well, holds the generated CUDA to what it says about the CPU.
+
+KERNELC_TEST_THIN=20 runs one test in twenty.
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -20,7 +23,7 @@ from kernelc.runtime.cuda import launching
 
 LEFT_OUT = {
     "kernelc/codegen/": "looks at the C++ of the CPU",
-    "kernelc/cuda/": "runs on the stand-in anyway",
+    "kernelc/cuda/test_": "runs on the stand-in anyway",
     "kernelc/lanes/": "looks at lanes and strips of the CPU",
     "kernelc/native/": "tests the native core",
     "kernelc/toolchain/": "builds for the CPU",
@@ -75,3 +78,4 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         for part, reason in LEFT_OUT.items():
             if f"tests/{part}" in item.path.as_posix():
                 item.add_marker(pytest.mark.skip(reason=f"not with KERNELC_TEST_DEVICE=cuda: {reason}"))
+    items[:] = items[:: int(os.environ.get("KERNELC_TEST_THIN", "1"))]
