@@ -17,7 +17,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 # The tools that build the packages are pinned as well.
 export PIP_BUILD_CONSTRAINT := $(CURDIR)/constraints.txt
 
-.PHONY: help demo test nightly lint types contract docs install dev clean
+.PHONY: help demo test nightly cuda gpu resources lint types contract docs install dev clean
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
 
@@ -25,6 +25,9 @@ help:
 	@echo "make demo      find a bouncing cube's mass, elasticity and friction from its video; writes $(OUT)/report.html"
 	@echo "make test      the whole suite (ARGS='-k springs' to select; WORKERS=2 processes)"
 	@echo "make nightly   the suite with the long tests and many more random programs"
+	@echo "make cuda      all tests of gradients with kernels as CUDA, compiled for the host: no GPU is needed"
+	@echo "make gpu       the tests of CUDA on the GPU of this machine"
+	@echo "make resources what each kernel takes of a GPU, by nvcc: writes docs/kernelc/cuda_resources.md"
 	@echo "make lint      ruff        make types   mypy        make contract   who may import whom"
 	@echo "make docs      the pages, in $(OUT)/docs/index.html"
 	@echo "make clean     removes $(VENV) and $(OUT)"
@@ -36,7 +39,16 @@ test: $(VENV)/.dev
 	HYPOTHESIS_PROFILE=$${HYPOTHESIS_PROFILE:-ci} $(BIN)/python -m pytest -n $(WORKERS) $(ARGS)
 
 nightly: $(VENV)/.dev
-	HYPOTHESIS_PROFILE=nightly $(BIN)/python -m pytest -n $(WORKERS) -m "nightly or not nightly" $(ARGS)
+	HYPOTHESIS_PROFILE=nightly KERNELC_TEST_CUDA=all $(BIN)/python -m pytest -n $(WORKERS) -m "nightly or not nightly" $(ARGS)
+
+cuda: $(VENV)/.dev
+	KERNELC_TEST_DEVICE=cuda $(BIN)/python -m pytest -n $(WORKERS) tests/kernelc tests/physics tests/render $(ARGS)
+
+gpu: $(VENV)/.dev
+	KERNELC_TEST_GPU=1 $(BIN)/python -m pytest -n 0 tests/kernelc/cuda $(ARGS)
+
+resources: $(VENV)/.dev
+	$(BIN)/python tests/kernelc/cuda/resources.py
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .
@@ -85,6 +97,8 @@ $(VENV)/.installed: $(PROJECTS) $(NATIVE) constraints.txt $(VENV)/.pip
 $(VENV)/.dev: pyproject.toml $(VENV)/.installed
 	@echo "Installing the tools for tests and checks"
 	@$(PIP) install -c constraints.txt --group dev
+	@command -v "$${CUDACXX:-nvcc}" >/dev/null || $(PIP) install -c constraints.txt --group nvcc \
+	    || echo "nvcc could not be installed: the tests that compile CUDA with it are skipped"
 	@touch $@
 
 $(VENV)/.docs: pyproject.toml $(VENV)/.installed
