@@ -67,10 +67,15 @@ class _LaneEmitter(LaneMemory):
             "        const int32_t left = (int32_t)(end - thread);",
             # Launches of blocks are cut between blocks, and a block fills its groups.
             f"        const bool full = {'true' if self.kernel.block else f'left >= {w}'};",
-            "        const vb active = full ? kc_splat(true) : kc_mask(kc_iota() < left);",
-            "        const vi lane = full ? kc_iota() : kc_min(kc_iota(), kc_splat(left - 1));",
-            "        ctx->thread = thread; (void)active; (void)lane;",
         ]
+        # What is not used would be thrown away, but reading it takes time.
+        used = "\n".join(body)
+        if re.search(r"\bactive\b", used):
+            loop.append("        const vb active = full ? kc_splat(true) : kc_mask(kc_iota() < left);")
+        if re.search(r"\blane\b", used):
+            loop.append("        const vi lane = full ? kc_iota() : kc_min(kc_iota(), kc_splat(left - 1));")
+        if "ctx" in used:
+            loop.append("        ctx->thread = thread;")
         if self.first:
             own.append(f"    alignas(64) static const char kc_zeros[{3 * 8 * w}] = {{}};")
         before, opened, closed = window_code(kernel=self.kernel, windows=self.windows, width=w)

@@ -37,11 +37,10 @@ FLAGS = (
     "-w",
     # math.h of the C library: the one of libstdc++ brings templates that take longer than a small kernel (85 ms).
     "-nostdinc++",
-    # A function that is declared but nowhere defined is an error now, not when the library is opened.
-    "-Wl,-z,defs",
 )
-# Kernels use no C++ library; looking through it takes the linker 10 ms.
-LIBRARIES = ("-nodefaultlibs", "-lm", "-lc", "-lgcc")
+# Kernels use no C++ library, and the C library is there when they are opened: looking through either takes the linker
+# 10 ms. (Opening one resolves all of its functions, so what is missing is said there.)
+LIBRARIES = ("-nodefaultlibs", "-lm", "-lgcc")
 _NAMES = ("c++", "g++", "clang++")
 
 
@@ -197,19 +196,27 @@ def _still(native: dict[str, str]) -> bool:
 @functools.cache
 def program(name: str) -> str:
     """CMake or Ninja: from its PyPI package, else from PATH."""
-    import importlib
-
-    found = None
-    try:
-        module = importlib.import_module(name)
-        folder = getattr(module, {"cmake": "CMAKE_BIN_DIR", "ninja": "BIN_DIR"}[name], None)
-        found = folder and shutil.which(name, path=folder)
-    except (ImportError, AssertionError):  # the cmake package asserts that its files are there
-        pass
-    found = found or shutil.which(name)
+    found = _packaged(name) or shutil.which(name)
     if not found:
         raise ToolchainError(f"{name} was not found", advice=f"pip install {name}")
     return str(found)
+
+
+def _packaged(name: str) -> str | None:
+    import importlib.util
+
+    spec = importlib.util.find_spec(name)
+    folders = list(spec.submodule_search_locations or ()) if spec else []
+    # Where both packages have kept their programs; importing cmake lists its 4,000 files first, for 30 ms.
+    found = shutil.which(name, path=os.pathsep.join(os.path.join(folder, "data", "bin") for folder in folders))
+    if found or not spec:
+        return found
+    try:
+        module = importlib.import_module(name)
+    except (ImportError, AssertionError):  # the cmake package asserts that its files are there
+        return None
+    folder = getattr(module, {"cmake": "CMAKE_BIN_DIR", "ninja": "BIN_DIR"}[name], None)
+    return shutil.which(name, path=folder) if folder else None
 
 
 @functools.cache

@@ -125,13 +125,12 @@ template <class T> KC_FN T kc_word(const int64_t* word) {
    for all lanes. The others repeat the last one: whatever they compute, they do it with valid numbers. */
 static __attribute__((noinline, unused)) char* kc_copy_in(char* to, const char* from, int64_t lanes, int64_t size,
                                                           int64_t left, int64_t room) {
-    const int64_t some = left < room ? left : room, words = size / 4;
-    int32_t* const all = (int32_t*)to;
+    const int64_t some = left < room ? left : room;
     if (some > 0) KC_COPY(to, from, some * size);
-    else for (int64_t i = 0; i < words; ++i) all[i] = 0;
-    const int64_t last = some > 0 ? some - 1 : 0;
-    for (int64_t l = last + 1; l < lanes; ++l)
-        for (int64_t i = 0; i < words; ++i) all[l * words + i] = all[last * words + i];
+    else __builtin_memset(to, 0, size);
+    /* Whole elements, not words: a loop over words takes 10 ms to compile. */
+    const char* const last = some > 0 ? to + (some - 1) * size : to;
+    for (char* p = to + (last - to) + size; p < to + lanes * size; p += size) KC_COPY(p, last, size);
     return to;
 }
 static __attribute__((noinline, unused)) void kc_copy_out(const char* from, char* to, int64_t size, int64_t left,
