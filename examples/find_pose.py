@@ -92,7 +92,9 @@ if __name__ == "__main__":
 
     found = fit(mesh, start, goal, options.rounds, show)
     begin, end = camera_of(torch.tensor(start)), camera_of(found)
-    sheet = render.contact_sheet([seen, view(mesh, begin), view(mesh, end)], columns=3)
+    sheet = render.contact_sheet(
+        [seen, view(mesh, begin), view(mesh, end)], columns=3, captions=["the picture", "at first", "found"]
+    )
     render.write_image(options.out / "find_pose.png", sheet)
     print(f"{degrees_apart(begin, goal):.1f} degrees away at first, {degrees_apart(end, goal):.2f} in the end")
     print(render.write_video(options.out / "find_pose.mp4", frames, fps=20))

@@ -85,5 +85,7 @@ if __name__ == "__main__":
         grey = ((0.55, 0.55, 0.55), 0.8, truth)
         pictures.append(picture(mesh, [grey, *trail]))
         film.append([picture(mesh, [grey, ((0.1, 0.3, 0.8), 0.8, v)]) for v in steps[:: max(1, len(steps) // 60)]])
-    render.write_image(options.out / "silhouettes_meet.png", render.contact_sheet(pictures, columns=2))
+    captions = ["wide edges that become sharp", "sharp edges all the time"]
+    sheet = render.contact_sheet(pictures, columns=2, captions=captions, color=0.9)
+    render.write_image(options.out / "silhouettes_meet.png", sheet)
     print(render.write_video(options.out / "silhouettes_meet.mp4", np.concatenate(film, axis=2), fps=20))

@@ -89,6 +89,7 @@ if __name__ == "__main__":
     start, found, losses = fit(target, options.views, options.rounds, show)
     around = [0.0, 90.0, 180.0, 270.0]
     rows = np.concatenate([view(mesh, around) for mesh in (target, start.painted((0.5, 0.5, 0.5)), found)])
-    render.write_image(options.out / "sphere_to_shape.png", render.contact_sheet(rows, columns=4))
+    captions = [f"{name}, from {a:.0f}°" for name in ("target", "at first", "found") for a in around]
+    render.write_image(options.out / "sphere_to_shape.png", render.contact_sheet(rows, columns=4, captions=captions))
     print(f"mean difference of the pictures: {losses[0]:.4f} at first, {losses[-1]:.4f} in the end")
     print(render.write_video(options.out / "sphere_to_shape.mp4", frames, fps=20))

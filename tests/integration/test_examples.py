@@ -14,6 +14,7 @@ SMALL = {
     "crawler": ["--iterations", "1"],
     "double_pendulum": ["--seconds", "0.2"],
     "find_pose": ["--rounds", "3"],
+    "find_texture": ["--rounds", "2", "--views", "2"],
     "silhouettes_meet": ["--rounds", "3"],
     "slopes": ["--seconds", "0.2"],
     "smoke_pattern": ["--cells", "12", "--rounds", "3"],

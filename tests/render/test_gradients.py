@@ -228,16 +228,16 @@ def test_softras_of_random_scenes_in_a_random_direction(seed, sigma, gamma, comp
 
 
 @pytest.mark.parametrize("real", [torch.float32, torch.float64])
-@pytest.mark.parametrize("sigma", [1e-9, 1e-6, 1e-4, 1e-2, 10.0])
+@pytest.mark.parametrize("sigma", [1e-45, 1e-9, 1e-6, 1e-4, 1e-2, 10.0, 1e45])
 @pytest.mark.parametrize("mode", ["softras", "dibr", "hard"])
 def test_finite_at_every_softness(mode, sigma, real):
     """On triangles without area, from the edge, behind the camera and through the near plane."""
     for name in ("flat", "clipped", "soup"):
         vertices, faces = tensors(name)
         x, c = vertices.to(real).requires_grad_(), colours(len(vertices)).to(real).requires_grad_()
-        for composite in (False, True):
+        for composite, gamma in ((False, 1e-4), (True, 1e-4), (False, 1e-12), (True, 1e6)):
             renderer = render.Renderer(
-                camera_of(), mode=mode, size=SIZE, sigma=sigma, sigmainv=1 / sigma, gamma=1e-4, composite=composite
+                camera_of(), mode=mode, size=SIZE, sigma=sigma, sigmainv=1 / sigma, gamma=gamma, composite=composite
             )
             image = renderer(x, faces, colors=c)
             image.square().sum().backward()

@@ -69,6 +69,22 @@ def test_a_contact_sheet():
     assert video.contact_sheet(frames).ndim == 3
 
 
+def test_captions_stand_above_their_frames():
+    frames = np.full((3, 20, 60, 3), 0.5)
+    plain, said = (
+        video.contact_sheet(frames, columns=2),
+        video.contact_sheet(frames, columns=2, captions=["one", "two"]),
+    )
+    assert said.shape == (plain.shape[0] + 2 * video.CAPTION, *plain.shape[1:])
+    strip = video.CAPTION + 2
+    for row, column in ((0, 0), (0, 1), (1, 0)):
+        i, j = row * (20 + strip), 2 + column * 62
+        assert (said[i + strip : i + strip + 20, j : j + 60] == 128).all()  # the frame is whole
+        assert (said[i : i + strip, j : j + 60] < 100).any() == (row == 0)  # ink, where there is a caption
+    with pytest.raises(ValueError, match="4 captions for 3 frames"):
+        video.contact_sheet(frames, captions=["a"] * 4)
+
+
 @pytest.mark.parametrize("alpha", [True, False])
 def test_an_overlay_shows_the_whole_motion(alpha):
     picture = video.overlay(moving_square(30, (30, 80), alpha), count=3) / 255

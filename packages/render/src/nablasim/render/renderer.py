@@ -25,6 +25,8 @@ from nablasim.render.raster import Screen, for_frames, lay_out, points_for_frame
 MODES = ("softras", "dibr", "hard")
 OUTPUTS = ("rgba", "silhouette", "depth", "normals", "face", "object", "flow")
 SHADINGS = ("color", "lambert", "phong")
+HUGE = 1e30
+"""Numbers behind the settings stay below this, which a float32 holds: sharper or softer than that is nothing to see."""
 
 
 class Renderer(torch.nn.Module):
@@ -222,12 +224,13 @@ def softness(style: Renderer) -> dict[str, float]:
     }
     near, far = float(style.near), float(style.far)
     infinity = far - float(style.eps) * (far - near)  # the depth whose z is eps
-    return {
+    numbers = {
         "scale": 1 / sigma, "sigmainv": sigmainv, "near": near, "far": far, "infinity": infinity,
-        "start": 1e30 if style.composite else infinity, "sharpness": 1 / ((far - near) * float(style.gamma)),
+        "start": HUGE if style.composite else infinity, "sharpness": 1 / ((far - near) * float(style.gamma)),
         **{f"{name}_limit": limit for name, limit in limits.items()},
         **{f"{name}_reach": float(np.sqrt(limit)) for name, limit in limits.items()},
     }  # fmt: skip
+    return {name: float(np.clip(value, -HUGE, HUGE)) for name, value in numbers.items()}
 
 
 @dataclass

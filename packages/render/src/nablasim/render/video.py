@@ -15,7 +15,7 @@ from typing import Any
 import imageio.v3 as iio
 import numpy as np
 from numpy.typing import NDArray
-from PIL import Image
+from PIL import Image, ImageDraw, ImageFont
 
 from nablasim.render.checks import check_size
 from nablasim.render.either import is_tensor
@@ -127,21 +127,48 @@ def _resized(picture: Any, size: tuple[int, int] | None) -> NDArray[np.float32]:
 
 
 # -- several frames in one picture
-def contact_sheet(frames: Frames, *, columns: int | None = None, gap: int = 2, color: float = 1.0) -> NDArray[np.uint8]:
-    """All frames side by side, row by row, as bytes; as many columns as make it about square."""
+CAPTION = 18
+"""Pixels above a frame that has a caption."""
+
+
+def contact_sheet(
+    frames: Frames,
+    *,
+    columns: int | None = None,
+    gap: int = 2,
+    color: float = 1.0,
+    captions: Sequence[str] | None = None,
+) -> NDArray[np.uint8]:
+    """All frames side by side, row by row, as bytes; as many columns as make it about square.
+
+    `captions`: a line above each frame; fewer than there are frames leave the others without.
+    """
     rgb = to_bytes(frames)
     count, height, width = rgb.shape[:3]
     columns = columns or int(np.ceil(np.sqrt(count * height / width)))
     if columns < 1 or gap < 0:
         raise ValueError(f"a sheet has at least one column and no negative gap, not columns={columns}, gap={gap}")
+    if captions is not None and len(captions) > count:
+        raise ValueError(f"there are {len(captions)} captions for {count} frames")
+    above = gap + (CAPTION if captions else 0)
     rows = -(-count // columns)
     sheet = np.full(
-        (rows * (height + gap) + gap, columns * (width + gap) + gap, 3), np.uint8(round(255 * color)), np.uint8
+        (rows * (height + above) + gap, columns * (width + gap) + gap, 3), np.uint8(round(255 * color)), np.uint8
     )
-    for k, frame in enumerate(rgb):
-        i, j = gap + k // columns * (height + gap), gap + k % columns * (width + gap)
-        sheet[i : i + height, j : j + width] = frame
-    return sheet
+    places = [(k // columns * (height + above), gap + k % columns * (width + gap)) for k in range(count)]
+    for (i, j), frame in zip(places, rgb):
+        sheet[i + above : i + above + height, j : j + width] = frame
+    return _captioned(sheet, places, captions, dark=color > 0.5) if captions else sheet
+
+
+def _captioned(
+    sheet: NDArray[np.uint8], places: Sequence[tuple[int, int]], captions: Sequence[str], *, dark: bool
+) -> NDArray[np.uint8]:
+    picture = Image.fromarray(sheet)
+    pen, font = ImageDraw.Draw(picture), ImageFont.load_default(size=CAPTION - 6)
+    for (i, j), text in zip(places, captions):
+        pen.text((j + 2, i + 2), text, fill=(0, 0, 0) if dark else (255, 255, 255), font=font)
+    return np.asarray(picture)
 
 
 def overlay(

@@ -2,7 +2,7 @@
 
 import kernelc as kc
 from nablasim.render.kernels.coverage import alpha_of
-from nablasim.render.kernels.softras import NEGLIGIBLE
+from nablasim.render.kernels.softras import relative_weight
 from nablasim.render.kernels.triangles import BITS, TILE, face_of
 from nablasim.render.kernels.visible import mask_of
 
@@ -53,7 +53,7 @@ def resolve_soft(
             c = c * (alpha / (w if w > 0.0 else 1.0)) + behind * (1.0 - alpha)
         else:
             nearness = (kc.stop_grad(top[b, t, p]) - infinity) * sharpness
-            rest = kc.exp(NEGLIGIBLE if nearness < NEGLIGIBLE else nearness)
+            rest = relative_weight(nearness)
             c = (c + behind * rest) / (w + rest)
         mean = mean + kc.float4(c.x, c.y, c.z, alpha)
     image[b, i, j] = mean / float(sampling * sampling)

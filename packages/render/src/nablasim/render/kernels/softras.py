@@ -22,6 +22,19 @@ from nablasim.render.kernels.triangles import AREA
 
 NEGLIGIBLE = -60.0
 """exp of this, relative to the nearest face, is nothing in any precision."""
+LEAD = 20.0
+"""The most that a face may be before the nearest one: its weight, squared, still fits into a float32."""
+
+
+@kc.func
+def relative_weight(nearness: float) -> float:
+    """exp(nearness), for nearness above `NEGLIGIBLE`.
+
+    The nearest depth is found by another kernel: rounding may put a face before it, which a small gamma makes many
+    times as heavy. That cancels, as long as it is no infinity. Lanes that do not count are kept in, as in coverage.py.
+    """
+    low = NEGLIGIBLE if nearness < NEGLIGIBLE else nearness
+    return kc.exp(LEAD if low > LEAD else low)
 
 
 @kc.kernel(block=AREA)
@@ -122,7 +135,7 @@ def blend(textured: bool, wrapped: bool, is_lit: bool, shines: bool, harmonics: 
                 pa, pb, pc, depth = surface_weights(q, m, h, x, y, perspective, e[21] == 0.0, u, v, w)
                 nearness = (nearest - depth) * sharpness
                 if nearness > NEGLIGIBLE:
-                    share = cover * kc.exp(NEGLIGIBLE if nearness < NEGLIGIBLE else nearness)
+                    share = cover * relative_weight(nearness)
                     if textured:
                         at = mixed_uv(uv[band, s], pa, pb, pc)
                         c = kc.texture_wrap(texture, at) if wrapped else kc.texture_clamp(texture, at)
