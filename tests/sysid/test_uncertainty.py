@@ -108,3 +108,14 @@ def test_inverses_where_directions_are_unknown():
     known, blind = inverses(np.diag([2.0, 4.0]), np.full(2, 1e-30), 1e-13)
     np.testing.assert_allclose(known + blind, np.diag([0.5, 0.25]))
     assert inverses(np.diag([2.0, 1e-9]), np.full(2, 1e-30), 1e-13, least=1e-6)[1][1, 1] > 1e29
+
+
+def test_frames_that_show_something_else_are_noticed():
+    video = film(beam(), frames=13, every=24).with_noise(0.02, np.random.default_rng(0))
+    assert beam_problem(video).fit()["beam.mu"].certified
+    # Somebody moved the camera: no edge is where another one was.
+    frames = video.frames.copy()
+    frames[9:] = np.roll(frames[9:], 11, axis=1)
+    fit = beam_problem(sysid.Video(frames, video.times)).fit()
+    assert not fit["beam.mu"].certified
+    assert any("4 of 13 frames show something else, from number 9 on" in w for w in fit["beam.mu"].why)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -32,11 +33,13 @@ class Video:
     """(time, height, width, 3) in [0, 1]."""
     times: NDArray[np.float64]
     """(time) in seconds from the first frame."""
+    rate: float = 0.0
+    """Frames per second, as the file says or as it was told."""
 
     @property
     def fps(self) -> float:
         """Frames per second, on average."""
-        return (len(self.times) - 1) / float(self.times[-1]) if len(self.times) > 1 else 0.0
+        return (len(self.times) - 1) / float(self.times[-1]) if len(self.times) > 1 else self.rate
 
     def __len__(self) -> int:
         return len(self.frames)
@@ -82,9 +85,9 @@ def read_video(
     if size is not None:
         size = check_size(size)
     if path.is_dir():
-        pictures, rate = _read_folder(path, most), 30.0
+        pictures, rate = _read_folder(path, most, size), 30.0
     elif path.is_file():
-        pictures, rate = _read_file(path, most)
+        pictures, rate = _read_file(path, most, size)
     else:
         raise FileNotFoundError(f"there is no video at {path}")
     if not pictures:
@@ -92,27 +95,35 @@ def read_video(
     shapes = {p.shape for p in pictures}
     if len(shapes) > 1 and size is None:
         raise ValueError(f"frames of {path} have different sizes, {sorted(shapes)}: give size=(height, width)")
-    frames = np.stack([_resized(p, size) for p in pictures])
-    return Video(frames, np.arange(len(frames)) / (fps or rate))
+    return Video(np.stack(pictures), np.arange(len(pictures)) / (fps or rate), fps or rate)
 
 
-def _read_file(path: Path, most: int | None) -> tuple[list[Any], float]:
+def _why(error: Exception) -> str:
+    """What ffmpeg said last: the rest is its version and how it was built."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return lines[-1].rpartition(": ")[2] if lines else type(error).__name__
+
+
+def _read_file(path: Path, most: int | None, size: tuple[int, int] | None) -> tuple[list[Any], float]:
     plugin = "pillow" if path.suffix == ".gif" else "FFMPEG"
+    if not path.stat().st_size:
+        raise ValueError(f"{path} is empty: a file of 0 bytes")
     try:
         meta = iio.immeta(path, plugin=plugin)
         stream = iio.imiter(path, plugin=plugin, **({"mode": "RGB"} if plugin == "pillow" else {}))
-        found = [frame for _, frame in zip(range(2**62 if most is None else most), stream)]
+        # Scaled one by one: a long video in full size does not fit into memory.
+        found = [_resized(frame, size) for frame in islice(stream, most)]
     except (OSError, ValueError, RuntimeError) as error:
-        raise ValueError(f"{path} cannot be read as a video: {error}") from error
+        raise ValueError(f"{path} cannot be read as a video: {_why(error)}") from error
     duration = meta.get("duration", 0)
     return found, float(meta.get("fps") or (1000 / duration if plugin == "pillow" and duration else 30.0))
 
 
-def _read_folder(path: Path, most: int | None) -> list[Any]:
+def _read_folder(path: Path, most: int | None, size: tuple[int, int] | None) -> list[Any]:
     names = sorted((p for p in path.iterdir() if p.suffix.lower() in PICTURES), key=_natural)
     if not names:
         raise ValueError(f"{path} has no pictures: files that end with {', '.join(PICTURES)}")
-    return [np.asarray(Image.open(p).convert("RGB")) for p in names[:most]]
+    return [_resized(np.asarray(Image.open(p).convert("RGB")), size) for p in names[:most]]
 
 
 def _natural(path: Path) -> list[Any]:

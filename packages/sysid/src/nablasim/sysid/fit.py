@@ -116,6 +116,7 @@ def fit(
     tolerance: float = 1e-3,
     level: float = LEVEL,
     save: str | Path | None = None,
+    mark: str = "",
     progress: bool | None = None,
     on_window: Callable[[int, Start], None] | None = None,
     **options: Any,
@@ -129,6 +130,7 @@ def fit(
     start: values to begin with, instead of the first blind ones
     steps: of the last fit, of all frames; tolerance: how near the minimum it goes, in standard deviations
     save: a file; what has been done is kept there, and a later call goes on from it
+    mark: anything else that tells this fit from others, so that what is kept is not taken for another one's
     progress: show it; by default where somebody watches a terminal
     """
     method = method or ("lm" if problem.space.size <= MANY else "lbfgs")
@@ -137,7 +139,7 @@ def fit(
                 "tolerance": tolerance, "agree": agree}  # fmt: skip
     began = time.perf_counter()
     points = _points(problem, starts, seed, start)
-    kept = _Kept(save, problem, {**settings, "points": [p.tolist() for p in points]})
+    kept = _Kept(save, problem, {**settings, "points": [p.tolist() for p in points], "mark": mark})
     done: list[Start] = kept.starts
     with shown(f"start 1 of {starts}", progress, total=starts * problem.frames) as bar:
         for k, point in enumerate(points):
@@ -249,13 +251,13 @@ class _Kept:
                 raise ValueError(f"{self.path} is not a fit that was kept: {error!r}; choose another file") from error
             if mark != self.mark:
                 raise ValueError(
-                    f"{self.path} belongs to another problem, or to other settings: remove it or choose another file"
+                    f"{self.path} keeps a fit of another problem, or with other settings"
                 )
             self.starts = starts
 
     def write(self, starts: list[Start]) -> None:
-        if self.path is None:
-            return
+        if self.path is None or not any(start.path for start in starts):
+            return  # Nothing has been done yet.
         self.path.parent.mkdir(parents=True, exist_ok=True)
         content = {"problem": self.mark, "starts": [s.to_dict() for s in starts]}
         aside = self.path.with_name(f"{self.path.name}.{os.getpid()}")
@@ -268,5 +270,8 @@ def fingerprint(problem: Problem, settings: Mapping[str, Any]) -> str:
     digest = hashlib.sha256(json.dumps(dict(settings), sort_keys=True).encode())
     for part in (problem.bound.target, problem.bound.times, problem.space.low, problem.space.high):
         digest.update(np.ascontiguousarray(part).tobytes())
+    for name, known in sorted(problem.simulation.known.items()):
+        value = known.value.detach().numpy() if hasattr(known.value, "detach") else known.value
+        digest.update(name.encode() + np.ascontiguousarray(value, np.float64).tobytes())
     digest.update(repr((problem.names, problem.simulation.dt)).encode())
     return digest.hexdigest()

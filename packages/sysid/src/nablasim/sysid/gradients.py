@@ -127,8 +127,8 @@ class Smooth:
 
 def neighbours(model: Any, axis: Axis) -> NDArray[np.int64]:
     """Pairs of rows of a field that touch: particles of a common element, or elements with a common side."""
-    thing = axis.param.name.partition(".")[0]
-    rows = next(r for r in model.layout.parameters[axis.param.name].places if r.rows.count == axis.shape[0]).rows
+    thing = axis.param.target.partition(".")[0]
+    rows = next(r for r in model.layout.parameters[axis.param.target].places if r.rows.count == axis.shape[0]).rows
     cells = _cells(model, thing)
     if rows.table == "particles":
         cells = cells - model.layout.things[thing].rows["particles"].start

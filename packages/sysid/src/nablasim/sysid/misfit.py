@@ -1,8 +1,9 @@
 """Do residuals look like noise? If they do not, the model is wrong somewhere, and intervals mean nothing.
 
 In pictures an error of the model moves or bends shapes. So each frame's residual is compared with what a shift of the
-drawn picture by a fraction of a pixel would make of it: noise has no preference for any direction, an error has. In
-states an error of the model is the same from frame to frame, and noise is not.
+drawn picture by a fraction of a pixel would make of it: noise has no preference for any direction, an error has. What
+is somewhere else altogether has no edge in common with it, but residuals that are alike over many pixels. In states an
+error of the model is the same from frame to frame, and noise is not.
 """
 
 from __future__ import annotations
@@ -18,6 +19,10 @@ if TYPE_CHECKING:
 
 LOUDER = 1.3
 """Residuals may be this much larger than the noise that was stated."""
+PATCH = 4
+"""Pixels: the side of patches in which residuals of noise have a mean of about zero."""
+ALIKE = 0.4
+"""The part of a frame's residual that is the same over whole patches: 1/16 for noise, a quarter along edges."""
 SIGNIFICANT = 5.0
 """Standard deviations of the test's value under noise."""
 
@@ -54,6 +59,10 @@ def examine(problem: Problem, slopes: Slopes) -> Misfit:
     else:
         excess, shift = _shifts(r.reshape(pictures.shape), pictures, problem.space.size)
         text = f"shapes are {shift:.2g} pixels off, more than noise explains: the model misses something"
+        lost = _lost(r.reshape(pictures.shape), problem.bound.pace)
+        if len(lost):
+            some = f"{len(lost)} of {len(r)} frames show something else, from number {lost[0]} on"
+            reasons = (*reasons, f"{some}: the model misses something")
     return Misfit(rms, floor, excess, shift, (*reasons, text) if excess > SIGNIFICANT else reasons)
 
 
@@ -71,6 +80,20 @@ def _repetition(r: NDArray[np.float64], parameters: int) -> float:
     own = float(some.sum()) ** 2 / float((unit.T @ unit).__pow__(2).sum())
     # A fit of p parameters makes neighbours a little unlike each other.
     return float((likeness.mean() + parameters / (len(r) * own)) * np.sqrt(len(r) * own))
+
+
+def _lost(r: NDArray[np.float64], pace: NDArray[np.float64]) -> NDArray[np.int64]:
+    """Frames that are off by more than a pixel, and not by noise: their residuals are alike over whole patches."""
+    frames, height, width = r.shape[:3]
+    r = r.reshape(frames, height, width, -1)
+    down, across = height // PATCH, width // PATCH
+    if not down or not across:
+        return np.zeros(0, np.int64)
+    r = r[:, : PATCH * down, : PATCH * across]
+    means = r.reshape(frames, down, PATCH, across, PATCH, -1).mean(axis=(2, 4))
+    energy = (r**2).sum(axis=(1, 2, 3))
+    alike = PATCH**2 * (means**2).sum(axis=(1, 2, 3)) / np.maximum(energy, 1e-300)
+    return np.flatnonzero((energy > pace) & (alike > ALIKE))
 
 
 def _shifts(r: NDArray[np.float64], pictures: NDArray[np.float64], parameters: int) -> tuple[float, float]:

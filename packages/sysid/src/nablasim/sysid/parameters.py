@@ -28,7 +28,9 @@ class Param:
     start: a guess, instead of blind ones for the first start
     each: one value per row (particle, element) of the object, instead of one for all
     smooth: with `each`, weight of the prior that neighbouring rows are alike
+    of: the parameter of the model, if the name is another one
     into: what the value means, as a function to a dictionary of parameters of the model; the name is then free
+    given: parameters of the model that `into` takes as well, in a dictionary; found ones, or as they are
     unit: for tables, where the model does not know it
     """
 
@@ -38,7 +40,9 @@ class Param:
     start: ArrayLike | None = None
     each: bool = False
     smooth: float = 0.0
-    into: Callable[[Any], Mapping[str, Any]] | None = None
+    of: str | None = None
+    into: Callable[..., Mapping[str, Any]] | None = None
+    given: tuple[str, ...] = ()
     unit: str | None = None
 
     def __post_init__(self) -> None:
@@ -57,6 +61,11 @@ class Param:
             value = np.asarray(self.start, np.float64)
             if not ((value >= low) & (value <= high)).all():
                 raise ValueError(f"{self.name}: the guess {self.start} is outside of the bounds ({low:g}, {high:g})")
+
+    @property
+    def target(self) -> str:
+        """The parameter of the model that it stands for, unless `into` says."""
+        return self.of or self.name
 
     @property
     def kind(self) -> str:
@@ -140,10 +149,11 @@ class Space:
         self.axes = []
         at = 0
         for param in params:
-            axis = _axis(param, known.get(param.name), at)
+            axis = _axis(param, known.get(param.target), at)
             self.axes.append(axis)
             at = axis.at.stop
         self.size = at
+        self._as_they_are = {name: _plain(known[name].value) for p in params for name in p.given}
         self.low, self.high = (np.concatenate([a.bounds[i] for a in self.axes]) for i in (0, 1))
 
     @property
@@ -158,9 +168,15 @@ class Space:
     def values(self, u: Any) -> dict[str, Any]:
         """What the model is given, by name: NumPy arrays or tensors with the leading axes of u (..., size)."""
         made: dict[str, Any] = {}
-        for axis in self.axes:
-            value = axis.value(u[..., axis.at])
-            found = {axis.param.name: value} if axis.param.into is None else axis.param.into(value)
+        # Those that depend on others come last.
+        for axis in sorted(self.axes, key=lambda a: bool(a.param.given)):
+            value, param = axis.value(u[..., axis.at]), axis.param
+            if param.into is None:
+                found: Mapping[str, Any] = {param.target: value}
+            elif param.given:
+                found = param.into(value, {name: made.get(name, self._as_they_are[name]) for name in param.given})
+            else:
+                found = param.into(value)
             for name, content in found.items():
                 if name in made:
                     raise ValueError(f"{name!r} is set by two params; the second is {axis.param.name!r}")
@@ -211,7 +227,7 @@ def _axis(param: Param, known: Any, at: int) -> Axis:
         shape: tuple[int, ...] = () if param.start is None else np.shape(param.start)
         base = np.ones(shape)
     else:
-        value = known.value.detach().numpy() if hasattr(known.value, "detach") else np.asarray(known.value)
+        value = _plain(known.value)
         shape = tuple(known.full) if param.each else value.shape
         base = np.broadcast_to(np.asarray(value, np.float64), shape)
     base = np.array(base, np.float64).ravel()
@@ -222,6 +238,10 @@ def _axis(param: Param, known: Any, at: int) -> Axis:
     base = _unit(base)
     basis = np.linalg.svd(base[None])[2][1:]
     return Axis(param, shape, slice(at, at + base.size - 1), base, basis, unit)
+
+
+def _plain(value: Any) -> Vector:
+    return np.asarray(value.detach().numpy() if hasattr(value, "detach") else value, np.float64)
 
 
 def _unit(v: Vector) -> Vector:

@@ -81,9 +81,10 @@ class Problem:
         for param in params:
             if not isinstance(param, Param):
                 raise TypeError(f'params are sysid.Param("name", (low, high)), not {type(param).__name__}')
-            if param.into is None and param.name not in known:
-                model[param.name]  # The model may know why: another quantity stands for it.
-                raise KeyError(f"there is no parameter {param.name!r}: {nearest(param.name, known)}")
+            for name in param.given if param.into is not None else (param.target,):
+                if name not in known:
+                    model[name]  # The model may know why: another quantity stands for it.
+                    raise KeyError(f"there is no parameter {name!r}: {nearest(name, known)}")
         self.space = Space(params, known)
 
     @property
@@ -94,12 +95,13 @@ class Problem:
     def names(self) -> list[str]:
         return self.space.names
 
-    def other(self, *, target: Any = None, loss: Loss | None = None) -> Problem:
-        """The same problem with other data, or another loss; what was compiled is shared."""
+    def other(self, *, target: Any = None, observe: Any = None, loss: Loss | None = None) -> Problem:
+        """The same problem with other data, another view of them, or another loss; what was compiled is shared."""
         made = object.__new__(Problem)
         made.__dict__.update(self.__dict__)
         made.target = self.target if target is None else target
-        made.bound = bind(self.observe, self.model, made.target, loss)
+        made.observe = self.observe if observe is None else observe
+        made.bound = bind(made.observe, self.model, made.target, loss)
         if not np.array_equal(made.bound.times, self.bound.times):
             raise ValueError("the other target has other times: make a new Problem")
         return made

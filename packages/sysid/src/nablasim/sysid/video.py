@@ -113,7 +113,7 @@ def load_video(
     seen = masks(video)
     if size is None or size == seen.size:
         return seen
-    return Video(np.stack([_scaled(frame, size) for frame in seen.frames]), seen.times)
+    return Video(np.stack([scaled(frame, size) for frame in seen.frames]), seen.times)
 
 
 def masks(video: Video, background: ArrayLike | None = None) -> Video:
@@ -126,19 +126,21 @@ def masks(video: Video, background: ArrayLike | None = None) -> Video:
     apart = np.abs(frames - still).max(axis=-1)
     if apart.max() < 0.02:
         raise ValueError("nothing moves in this video: give the background, or the masks themselves")
-    return Video((apart > _otsu(apart)).astype(np.float32), video.times)
+    return Video((apart > threshold(apart)).astype(np.float32), video.times)
 
 
-def _otsu(values: NDArray[np.floating[Any]]) -> float:
+def threshold(values: NDArray[np.floating[Any]]) -> float:
+    """Otsu's: parts values into two groups that are most alike inside."""
     counts, edges = np.histogram(values, bins=256)
     middle, below = (edges[1:] + edges[:-1]) / 2, np.cumsum(counts)
     above, sums = below[-1] - below, np.cumsum(counts * middle)
     with np.errstate(divide="ignore", invalid="ignore"):
         between = below * above * (sums / below - (sums[-1] - sums) / above) ** 2
-    return float(middle[int(np.nanargmax(between[:-1]))])
+    return float(middle[int(np.argmax(np.nan_to_num(between[:-1])))])
 
 
-def _scaled(frame: NDArray[np.floating[Any]], size: tuple[int, int]) -> NDArray[np.float32]:
+def scaled(frame: NDArray[np.floating[Any]], size: tuple[int, int]) -> NDArray[np.float32]:
+    """A grey picture in another size (height, width), by averaging."""
     from PIL import Image
 
     grey = Image.fromarray(np.asarray(frame, np.float32), mode="F")

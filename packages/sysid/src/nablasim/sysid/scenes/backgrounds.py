@@ -1,0 +1,90 @@
+"""What is behind the objects of a video, so that they can be cut out of it.
+
+The scene says where its objects are in the first frame. Around them that frame shows the background; where they are,
+later frames show it, as soon as they have left. The median of all frames needs no scene, but takes an object that lies
+where it is for half of the time for background.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import ndimage
+
+from nablasim import render
+from nablasim.sysid.scenes.build import Stage
+from nablasim.sysid.video import Video, threshold
+
+MARGIN = 0.02
+"""Of the height: how far around an object the first frame is not believed. Cameras are never where they should be."""
+
+Picture = NDArray[np.floating[Any]]
+
+
+def background_of(stage: Stage, video: Video) -> Picture:
+    """The background (height, width, 3) of a video, as the scene file wants it."""
+    given = stage.entries.video.background
+    if given == "scene":
+        return behind(video.frames[..., :3], first_silhouette(stage, video.size))
+    if given == "median":
+        return np.asarray(np.median(video.frames[..., :3], axis=0))
+    if isinstance(given, tuple):
+        return np.broadcast_to(np.array(given), (*video.size, 3))
+    return _from_file(stage, str(given), video.size)
+
+
+def first_silhouette(stage: Stage, size: tuple[int, int]) -> NDArray[np.bool_]:
+    """Where the objects of a scene are at its beginning, (height, width)."""
+    silhouette = render.Silhouette(stage.camera, mode="hard", near=stage.near)
+    seen = np.zeros(size, bool)
+    for name, surface in stage.model.surfaces.items():
+        rot = None if surface.points is None else np.asarray(stage.model[f"{name}.rot"])
+        corners = surface.vertices(np.asarray(stage.model[f"{name}.x"]), rot)
+        seen |= silhouette(corners.astype(np.float32), surface.faces, size=size).numpy() > 0.5
+    return seen
+
+
+def behind(frames: Picture, objects: NDArray[np.bool_]) -> Picture:
+    """The background of frames (n, height, width, 3), whose first one has its objects at (height, width)."""
+    reach = max(1, round(MARGIN * objects.shape[0]))
+    covered = ndimage.binary_dilation(objects, iterations=reach)
+    inside = ndimage.binary_erosion(objects, iterations=reach)
+    first = np.array(frames[0])
+    around = first[tuple(ndimage.distance_transform_edt(covered, return_distances=False, return_indices=True))]
+    # Where the objects are, what is seen when it is not what was there at first; along their edges, whichever of both
+    # is more like what is around them. Where nothing ever changes, that itself.
+    apart = np.abs(frames - first).max(axis=-1)
+    gone = (apart > threshold(apart)) & covered
+    left = gone.any(axis=0)
+    later = around.copy()
+    if left.any():
+        later[left] = np.nanmedian(np.where(gone[:, left, None], frames[:, left], np.nan), axis=0)
+    like = np.abs(first - around).max(axis=-1) < np.abs(later - around).max(axis=-1)
+    still = np.where((inside | (covered & ~like))[..., None], later, first)
+    return _mean(frames, still, reach)
+
+
+def _mean(frames: Picture, still: Picture, reach: int) -> Picture:
+    """The same from all frames, where they show no object: one frame is noisy."""
+    apart = np.abs(frames - still).max(axis=-1)
+    seen = np.stack([ndimage.binary_dilation(a, iterations=reach) for a in apart > threshold(apart)])
+    count = (~seen).sum(axis=0)
+    mean = np.where(seen[..., None], 0.0, frames).sum(axis=0) / np.maximum(count, 1)[..., None]
+    return np.where((count > 0)[..., None], mean, still)
+
+
+def _from_file(stage: Stage, name: str, size: tuple[int, int]) -> Picture:
+    from PIL import Image, UnidentifiedImageError
+
+    file = stage.script.folder / name
+    if not file.is_file():
+        raise stage.script.wrong(
+            ("video", "background"), f"there is no picture {file}; or write `scene`, `median`, or a colour"
+        )
+    try:
+        picture = Image.open(file).convert("RGB").resize((size[1], size[0]), Image.Resampling.BOX)
+    except (OSError, UnidentifiedImageError) as error:
+        raise stage.script.wrong(("video", "background"), f"{file} is not a picture: {error}") from error
+    return np.asarray(picture, np.float32) / 255

@@ -1,0 +1,163 @@
+"""Scene files: what they become, and what is said about those that cannot be."""
+
+import numpy as np
+import pytest
+from thrown import SCENE, TRUTH
+
+from nablasim import physics as ph
+from nablasim.sysid.restitution import restitution_of
+from nablasim.sysid.scenes import BadScene, Stage, parse_scene, read_scene
+from nablasim.sysid.scenes.estimates import params, quantities
+
+SOFT = """\
+camera: {eye: [0.5, 0.3, 2.5], target: [0.5, -0.1, 0], scale: 1 m}
+gravity: 9.81 m/s^2
+objects:
+  beam:
+    kind: soft
+    box: [1 m, 30 cm, 30 cm]
+    cells: [3, 1, 1]
+    density: 0.1 g/cm^3
+    young: 20 kPa
+    fixed: {axis: x, below: 0}
+  flag:
+    kind: cloth
+    size: [1, 1]
+    cells: [2, 2]
+    density: 100 g/m^2
+    fixed: {axis: x, below: 0}
+"""
+
+
+def stage(text: str = SCENE) -> Stage:
+    return Stage(parse_scene(text, name="scene.yaml"))
+
+
+def test_a_rigid_scene_is_what_it_says():
+    model = stage().model
+    assert model["block.density"] == pytest.approx(5.0) and model["floor.ke"] == pytest.approx(900.0)
+    assert model["block.a"] == pytest.approx(0.8) and model["block.b"] == pytest.approx(0.6)
+    np.testing.assert_allclose(model["block.rot"], ph.quat((1, 2, 3), np.radians(40)), atol=1e-7)
+    np.testing.assert_allclose(model["block.impulse"], [3, 0, 1])
+    np.testing.assert_allclose(model["gravity"], [0, -9.81, 0])
+    assert stage().time_step(30) == pytest.approx(1 / 480)
+    assert stage(SCENE.replace("time_step: 1/480 s\n", "")).time_step(24) == pytest.approx(1 / 960)
+
+
+def test_solids_and_cloth_are_what_they_say():
+    made = stage(SOFT)
+    model = made.model
+    assert model["beam.E"] == pytest.approx(2e4) and model["beam.density"] == pytest.approx(100)
+    assert model["flag.density"] == pytest.approx(0.1)
+    still = ph.rollout(model, dt=1 / 480, steps=48, every=48).numpy()
+    for name, x in (("beam", still["beam"].x), ("flag", still["flag"].x)):
+        held = x[0, :, 0] < 1e-9
+        assert held.any() and np.array_equal(x[-1, held], x[0, held])
+        assert x[-1, ~held, 1].mean() < x[0, ~held, 1].mean() - 1e-3
+    assert not made.camera.perspective
+
+
+def test_mass_and_restitution_stand_for_density_and_damping():
+    text = SCENE.replace("density: 5 kg/m^3", "mass: 2.4 kg").replace("damping: 30 N s/m", "restitution: 70 %")
+    model = stage(text).model
+    assert model["block.density"] == pytest.approx(5.0)
+    assert restitution_of(model["floor.kd"], stiffness=900.0, mass=2.4) == pytest.approx(0.7)
+
+
+def test_everyday_names_are_those_of_the_model():
+    made = stage()
+    density, mass, friction = (params(made, [n])[0] for n in ("density", "block.mass", "friction"))
+    assert density.name == "block.density" and density.bounds == (1, 50) and density.kind == "log"
+    assert dict(mass.into(4.8)) == {"block.density": pytest.approx(10.0)}
+    assert friction.target == "floor.mu" and friction.bounds == (0.02, 2.0)
+    velocity, rotation = params(made, ["velocity", "rotation"])
+    assert velocity.target == "block.v" and velocity.kind == "linear" and rotation.kind == "sphere"
+    assert params(made, ["floor.kd"])[0].target == "floor.kd"
+    assert {"beam.young", "flag.bend", "beam.damping"} <= set(quantities(stage(SOFT)))
+
+
+def test_restitution_follows_what_else_is_found():
+    from nablasim.sysid.parameters import Space
+
+    made = stage()
+    space = Space(params(made, ["restitution", "density"]), {p.name: p for p in made.model.parameters()})
+    values = space.values(np.array([[0.7, np.log(4.0)], [0.7, np.log(16.0)]]))
+    # Four times the mass needs twice the damping, for the same bounce.
+    np.testing.assert_allclose(values["block.density"], [4, 16])
+    assert values["floor.kd"][1] == pytest.approx(2 * values["floor.kd"][0])
+    mass = values["block.density"] * 0.48
+    np.testing.assert_allclose(restitution_of(values["floor.kd"], stiffness=900.0, mass=mass), 0.7, rtol=1e-6)
+    assert TRUTH["block.density"] * 0.48 == pytest.approx(3.36)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "says"),
+    [
+        ("density: 5", "densty: 5", "line 12: objects.block: unknown key 'densty': did you mean 'density'?"),
+        ("camera:", "camra:", "line 5: unknown key 'camra': did you mean 'camera'?"),
+        ("5 kg/m^3", "5 kgs/m^3", "line 12: objects.block.density: unknown unit 'kgs': did you mean 'kg'?"),
+        ("45 deg", "45 kg", "line 8: camera.fov: '45 kg' is of another kind: expected a quantity in deg"),
+        ("30 fps", "fast", "line 2: video.fps: 'fast' is not a quantity"),
+        ("box: [80 cm, 60 cm, 1 m]", "bocks: 1 m", "line 11: objects.block.shape: unknown key 'bocks'.*'box'"),
+        ("box: [80 cm, 60 cm, 1 m]", "box: [80 cm, 60 cm]", "line 11: objects.block.shape.box"),
+        ("box: [80 cm, 60 cm, 1 m]", "sphere: -1 m", "line 10: objects.block: .*positive"),
+        ("box: [80 cm, 60 cm, 1 m]", "mesh: duck.obj", "line 11: objects.block.shape.mesh: there is no file duck.obj"),
+        ("    shape:", "    kind: rigit\n    shape:", "unknown kind 'rigit': did you mean 'rigid'?"),
+        ("    density: 5 kg/m^3\n", "", "line 10: objects.block: give density or mass"),
+        ("friction: 0.35", "friction: -1", "line 22: floor.friction: input should be greater than or equal to 0"),
+        ("  friction: 0.35", "  restitution: 0.5", "give damping or restitution, not both"),
+        ("block:", "floor:", "cannot be called 'floor'"),
+        ("camera:", "camera: [", "this is not YAML"),
+        ("time_step:", "floor: {}\ntime_step:", "line 23: 'floor' is there twice"),
+        ("  eye: [0, 1.5, 6]\n", "", "line 5: camera: the entry 'eye' is missing"),
+        ("[1.2, 0.2, -0.3]", "[1.2, 0.2, -0.3 km/h]", "unknown unit 'h'"),
+    ],
+)
+def test_what_is_wrong_is_said_with_its_line(old, new, says):
+    assert old in SCENE
+    with pytest.raises(BadScene, match=f"scene.yaml.*{says}"):
+        _ = stage(SCENE.replace(old, new, 1)).model
+
+
+@pytest.mark.parametrize(
+    ("wanted", "says"),
+    [
+        ("densty", "nothing in this scene has a 'densty': did you mean 'density'?"),
+        ("elasticity", "did you mean 'restitution'?"),
+        ("ball.density", "there is no parameter 'ball.density' in this scene: did you mean 'block.density'?"),
+        ("density,block.density", "asked for twice"),
+    ],
+)
+def test_a_parameter_that_does_not_exist_is_answered_with_the_nearest(wanted, says):
+    with pytest.raises(KeyError) as refused:
+        params(stage(), wanted.split(","))
+    assert says in refused.value.args[0]
+    with pytest.raises(KeyError, match=r"several objects have a density: say which, beam.density or flag.density"):
+        params(stage(SOFT), ["density"])
+
+
+@pytest.mark.parametrize(
+    ("entry", "says"),
+    [
+        ("{range: [1, 50], guess: 80}", r"guess: the guess 80.0 is outside of the bounds \(1, 50\)"),
+        ("{range: [50, 1]}", "range: bounds are two finite numbers, the lower first"),
+        ("{range: [1 m, 50 m]}", r"range: '1 m' is of another kind: expected a quantity in kg/m\^3"),
+        ("{rang: [1, 50]}", "unknown key 'rang': did you mean 'range'?"),
+    ],
+)
+def test_ranges_that_cannot_be(entry, says):
+    text = SCENE.replace("density: {range: [1 kg/m^3, 50 kg/m^3]}", f"density: {entry}")
+    with pytest.raises(BadScene, match=rf"scene.yaml, line 25: parameters.density.*{says}"):
+        params(stage(text), ["density"])
+
+
+def test_files_that_are_not_there(tmp_path):
+    (tmp_path / "scene.yaml").write_text(SCENE, encoding="utf-8")
+    assert read_scene(tmp_path / "scene.yaml").entries.floor.friction == 0.35
+    with pytest.raises(BadScene, match=r"there is no scene file .*scen.yaml: did you mean '.*scene.yaml'\?"):
+        read_scene(tmp_path / "scen.yaml")
+    with pytest.raises(BadScene, match="is a folder"):
+        read_scene(tmp_path)
+    (tmp_path / "void.yaml").write_text("", encoding="utf-8")
+    with pytest.raises(BadScene, match="has no entries"):
+        read_scene(tmp_path / "void.yaml")
