@@ -5,6 +5,7 @@ import pytest
 
 import kernelc as kc
 from kernelc.runtime.cuda import device as devices
+from kernelc.runtime.cuda import launching
 
 
 @kc.kernel
@@ -264,6 +265,27 @@ def test_few_threads_share_a_small_tape(driver, monkeypatch):
     np.testing.assert_allclose(got, want, rtol=1e-12)
     if driver is not None:
         assert only(driver.calls(), "cuLaunchKernel(kc_powers_adj") == ["cuLaunchKernel(kc_powers_adjoint, 1, 96)"]
+
+
+def test_threads_share_what_a_small_gpu_has(driver, monkeypatch):
+    """The limit would allow more than there is."""
+    if driver is None:
+        pytest.skip("sets the size of the stand-in")
+    monkeypatch.setattr(launching, "_MUCH", 1000)
+    gpu = devices.device()
+    gpu._scratch.clear()
+    gpu._collect()
+    gpu._release()
+    x = np.linspace(0.9, 1.1, 300)
+    want, _ = gradient(powers, "cpu", x, 1000, np.zeros(300))
+    driver.limit((1 << 32) - gpu.free_bytes() + 1_500_000)
+    try:
+        got, _ = gradient(powers, "cuda", x, 1000, np.zeros(300))
+    finally:
+        driver.limit(0)
+    np.testing.assert_allclose(got, want, rtol=1e-12)
+    (launch,) = only(driver.calls(), "cuLaunchKernel(kc_powers_adj")
+    assert launch == "cuLaunchKernel(kc_powers_adjoint, 1, 128)"  # not three blocks
 
 
 @pytest.mark.parametrize("kernel", ["powers", "until"])

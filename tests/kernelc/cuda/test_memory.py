@@ -146,9 +146,17 @@ def test_memory_of_others_may_be_read_only(driver):
 def test_the_work_of_another_stream_is_waited_for(driver):
     if driver is None:
         pytest.skip("looks at the calls of the stand-in")
-    driver.calls()
-    kc.array(Other(kc.zeros(3, device="cuda"), stream=driver.stream()))
-    assert "cuStreamSynchronize(other)" in driver.calls()
+    theirs = kc.zeros(3, device="cuda")
+    assert theirs.__cuda_array_interface__["stream"] == 1
+    for stream, waits in ((driver.stream(), ["cuStreamSynchronize(other)"]), (1, []), (None, [])):
+        driver.calls()
+        kc.array(Other(theirs, stream=stream))
+        assert driver.calls() == waits
+    with kc.cuda.stream(driver.stream()):
+        driver.calls()
+        kc.array(Other(theirs, stream=1))
+        assert driver.calls() == ["cuStreamSynchronize(default)"]
+        assert theirs.__cuda_array_interface__["stream"] == driver.stream()
 
 
 def test_tensors_on_a_gpu_are_shared(driver):

@@ -94,6 +94,13 @@ def test_a_gpu_that_nvcc_does_not_know_gets_ptx():
     assert f".target sm_{newest}".encode() in library.read_bytes() or found_in(library.read_bytes()) == [newest]
 
 
+@needs_nvcc
+def test_a_gpu_that_is_too_old_for_nvcc():
+    with pytest.raises(kc.NoCuda, match=r"knows sm_[0-9]+ and newer, but the GPU is sm_35") as caught:
+        fatbins({"halved": kc.inspect(halved, "cuda")}, [35])
+    assert "CUDACXX" in caught.value.advice
+
+
 def found_in(image):
     """The architectures in a fat binary: a header, then entries with sizes and the number of an architecture."""
     magic, _, head, size = struct.unpack_from("<IHHQ", image)

@@ -179,7 +179,9 @@ class Array:
             raise AttributeError("only arrays of numbers on a GPU have a __cuda_array_interface__")
         strides = None if data.flags.c_contiguous else data.strides
         where = (data.ctypes.data if data.size else 0, not data.flags.writeable)
-        return {"shape": data.shape, "typestr": data.dtype.str, "data": where, "strides": strides, "version": 3}
+        about = {"shape": data.shape, "typestr": data.dtype.str, "data": where, "strides": strides, "version": 3}
+        # Launches may still be at work there; 1 stands for the default stream.
+        return about | {"stream": data.device.stream or 1}  # type: ignore[attr-defined]
 
     def torch(self) -> Any:
         """The memory as a torch tensor, shared; a copy of what torch cannot refer to (read-only, negative strides)."""

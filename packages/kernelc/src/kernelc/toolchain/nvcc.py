@@ -79,10 +79,14 @@ def codes(using: Nvcc, architectures: Sequence[int]) -> list[str]:
     """The words that ask nvcc for architectures. Of one that it does not know yet, PTX that the driver finishes."""
     words: dict[str, None] = {}
     for number in architectures:
+        oldest = using.architectures[0]
+        if number < oldest:
+            raise NoCuda(f"nvcc {using.version} knows sm_{oldest} and newer, but the GPU is sm_{number}",
+                         advice="install the nvcc of an older CUDA toolkit, and name it with CUDACXX")  # fmt: skip
         if number in using.architectures:
             words[f"arch=compute_{number},code=sm_{number}"] = None
         else:
-            known = max((n for n in using.architectures if n <= number), default=using.architectures[-1])
+            known = max(n for n in using.architectures if n <= number)
             words[f"arch=compute_{known},code=compute_{known}"] = None
     return [word for code in words for word in ("-gencode", code)]
 

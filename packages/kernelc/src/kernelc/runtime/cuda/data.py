@@ -205,9 +205,10 @@ def foreign(source: Any) -> DeviceData:
     about = source.__cuda_array_interface__
     address, read_only = about["data"]
     gpu = device()
-    if about.get("stream") not in (None, 1, gpu.stream):
+    stream = about.get("stream")  # 1 stands for the default one
+    if stream is not None and (0 if stream == 1 else stream) != gpu.stream:
         # Its producer works on another stream: what it has queued there must be done first.
-        gpu.calls().cuStreamSynchronize(about["stream"] if about["stream"] != 1 else 0)
+        gpu.calls().cuStreamSynchronize(stream if stream != 1 else 0)
     shape, strides = tuple(about["shape"]), about.get("strides")
     dtype = np.dtype(about["typestr"])
     return at(address or 1, shape, dtype, tuple(strides) if strides else None, source, gpu, writeable=not read_only)

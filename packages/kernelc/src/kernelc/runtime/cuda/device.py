@@ -140,6 +140,14 @@ class Device:
         self.calls().cuMemGetInfo_v2(byref(free), byref(total))
         return free.value
 
+    def spare(self, what: str) -> int:
+        """How large scratch memory can become."""
+        found = self._scratch.get((what, self.stream))
+        with self._lock:
+            self._collect()
+            pooled = sum(size * len(pieces) for size, pieces in self._pool.items())
+        return self.free_bytes() + pooled + (found.nbytes if found else 0)
+
     def scratch(self, what: str, nbytes: int) -> Memory:
         """Memory that launches of this stream use one after the other; it only grows."""
         key = (what, self.stream)

@@ -40,6 +40,8 @@ THREADS = 128
 _WARP = 32
 _UNDO = 24
 """Bytes of an entry of the undo log."""
+_MUCH = 1 << 26
+"""Bytes of loop tapes for which the GPU is asked whether it has them."""
 _PRINT_WORDS = 1 << 17
 _REPORT = struct.Struct("<4i3q2Q")
 """kc_report in include/kernelc/device.h: lock, code, site, kernel, thread, a, b, words of prints, values lost."""
@@ -213,7 +215,12 @@ class Launching:
         if not (self.binary.frame or self.binary.logs):
             return self.total
         slots = min(self.total, gpu.most_threads)
-        return max(1, min(slots, config.tape_limit // nbytes)) if nbytes else slots
+        if not nbytes:
+            return slots
+        slots = max(1, min(slots, config.tape_limit // nbytes))
+        if slots * nbytes > _MUCH:
+            slots = max(1, min(slots, gpu.spare("tape") * 9 // 10 // nbytes))
+        return slots
 
     def claim(self, gpu: Device) -> list[Memory]:
         """Tables of who takes the adjoint of minima and maxima, all ones."""
