@@ -3,7 +3,7 @@
     python examples/cloth.py [--out out] [--seconds 4]
 
 The wind is a control: its velocity is given for every frame.
-Writes cloth.mp4 (or .gif) and cloth.png, a sheet of frames.
+Writes cloth.mp4 and cloth.png, a sheet of frames.
 """
 
 import argparse
@@ -44,9 +44,9 @@ def main(out: Path, seconds: float) -> None:
     moved = ph.rollout(model, dt=1 / FPS, steps=steps, substeps=SUBSTEPS, control={"wind": gusts(steps)}).numpy()
     pole = np.broadcast_to([[-1.6, 0, 0], [-1.6, 2.25, 0]], (len(moved), 2, 3))
     props = [
-        scenery.Prop(moved["flag"].x, model.surfaces["flag"].faces, colour="tab:red"),
-        scenery.Prop(moved["sheet"].x, model.surfaces["sheet"].faces, colour="tab:blue"),
-        scenery.Prop(pole, lines=np.array([[0, 1]]), colour="0.3"),
+        scenery.Prop(moved["flag"].x, model.surfaces["flag"].faces, colour=scenery.RED),
+        scenery.Prop(moved["sheet"].x, model.surfaces["sheet"].faces, colour=scenery.BLUE),
+        scenery.Prop(pole, lines=np.array([[0, 1]]), colour=scenery.GREY, thick=0.02),
     ]
     view = scenery.View(target=(0.2, 0.95, 0), azimuth=25, elevation=18, width=4.4)
     path = scenery.film(props, moved.times, out / "cloth", view=view, fps=FPS)

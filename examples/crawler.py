@@ -3,7 +3,7 @@
     python examples/crawler.py [--out out] [--iterations 40]
 
 Every spring contracts as a sine; its amplitude and phase are found by gradient ascent on how far the crawler comes.
-Writes crawler.mp4 (or .gif) and crawler.png, a sheet of frames.
+Writes crawler.mp4 and crawler.png, a sheet of frames.
 """
 
 import argparse
@@ -53,7 +53,7 @@ def main(out: Path, iterations: int) -> None:
         torch.nn.utils.clip_grad_norm_([gait], 1.0)
         optimiser.step()
     shown = best[1]
-    prop = scenery.Prop(shown["crawler"].x, lines=pairs, colour="tab:red")
+    prop = scenery.Prop(shown["crawler"].x, lines=pairs, colour=scenery.RED)
     view = scenery.View(target=(1.5, 0.3, 0), azimuth=15, width=4.0)
     print(scenery.film([prop], shown.times, out / "crawler", view=view, fps=FPS))
 

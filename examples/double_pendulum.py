@@ -1,20 +1,15 @@
 """Forty double pendula that differ by a millionth of a radian: together at first, then each its own way.
 
-    python examples/double_pendulum.py [--out out] [--seconds 12]
+    python examples/double_pendulum.py [--out out] [--seconds 8]
 
-Writes double_pendulum.mp4 (or .gif) to the folder.
+Writes double_pendulum.mp4 and double_pendulum.png, a sheet of frames.
 """
 
 import argparse
 from pathlib import Path
 
-import matplotlib
-
-matplotlib.use("Agg")
-import matplotlib.pyplot as plt
 import numpy as np
-import video
-from matplotlib.animation import FuncAnimation
+import scenery
 
 from nablasim import physics as ph
 
@@ -28,25 +23,23 @@ def swing(seconds):
 
 
 def draw(frames, path):
-    figure, axis = plt.subplots(figsize=(5, 5))
-    axis.set(xlim=(-2, 2), ylim=(-2, 2), aspect="equal", xticks=[], yticks=[])
-    colours = plt.colormaps["viridis"](np.linspace(0, 1, COUNT))
-    rods = [axis.plot([], [], "o-", color=colour, lw=1.5, ms=4)[0] for colour in colours]
-    title = axis.set_title("")
-
-    def show(k):
-        for rod, x in zip(rods, frames.x[:, k]):
-            rod.set_data([0, *x[:, 0]], [0, *x[:, 1]])
-        title.set_text(f"{frames.times[k]:.1f} s")
-        return rods
-
-    return video.save(FuncAnimation(figure, show, frames=len(frames)), path, FPS)
+    """Each pendulum in a colour of its own, one behind the other."""
+    props = []
+    for k, x in enumerate(np.asarray(frames.x)):
+        joints = np.zeros((len(frames), 3, 3))
+        joints[:, 1:, :2] = x[..., :2]
+        joints[..., 2] = -0.01 * k
+        share = k / (COUNT - 1)
+        colour = (0.25 + 0.6 * share, 0.2 + 0.5 * share, 0.6 - 0.4 * share)
+        props.append(scenery.Prop(joints, lines=np.array([[0, 1], [1, 2]]), colour=colour, thick=0.015))
+    view = scenery.View(azimuth=0, elevation=0, width=5.8)
+    return scenery.film(props, frames.times, path, view=view, ground=None, fps=FPS)
 
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--out", type=Path, default=Path("out"))
-    parser.add_argument("--seconds", type=float, default=12.0)
+    parser.add_argument("--seconds", type=float, default=8.0)
     options = parser.parse_args()
     frames = swing(options.seconds)
     spread = np.ptp(frames.x[:, :, 1], axis=0).max(axis=1)

@@ -2,13 +2,12 @@
 
     python examples/slopes.py [--out out] [--seconds 2]
 
-Writes slopes.mp4 (or .gif) and slopes.png, a sheet of frames.
+Writes slopes.mp4 and slopes.png, a sheet of frames.
 """
 
 import argparse
 from pathlib import Path
 
-import matplotlib
 import numpy as np
 import scenery
 
@@ -28,10 +27,14 @@ def main(out: Path, seconds: float) -> None:
     batch = scene.build(batch=len(FRICTION)).replace({"slope.mu": FRICTION})
     moved = ph.rollout(batch, dt=1 / FPS, steps=round(seconds * FPS), substeps=20).numpy()
     slid = (moved["grains"].x[:, -1] - moved["grains"].x[:, 0]).mean(axis=1)
-    colours = matplotlib.colormaps["viridis"](np.linspace(0, 0.9, len(FRICTION)))
+    colours = np.linspace((0.3, 0.1, 0.5), (0.9, 0.8, 0.2), len(FRICTION))
     beside = [
-        scenery.Prop(x + np.array([0, 0, 0.4 * k - 0.8]), colour=colours[k]) for k, x in enumerate(moved["grains"].x)
+        scenery.Prop(x + np.array([0, 0, 0.4 * k - 0.8]), colour=tuple(colours[k]), thick=0.025)
+        for k, x in enumerate(moved["grains"].x)
     ]
+    corners = np.array([a * along + [0, -0.02, z] for a, z in ((-0.4, -1.1), (-0.4, 1.1), (2.5, 1.1), (2.5, -1.1))])
+    board = np.broadcast_to(corners, (len(moved), 4, 3))
+    beside.append(scenery.Prop(board, np.array([[0, 1, 2], [0, 2, 3]]), colour=(0.75, 0.7, 0.62)))
     view = scenery.View(target=(1.2, -0.6, 0), azimuth=25, elevation=20, width=4.5)
     path = scenery.film(beside, moved.times, out / "slopes", view=view, ground=-1.0, fps=FPS)
     for mu, way in zip(FRICTION, slid):

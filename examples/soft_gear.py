@@ -2,7 +2,7 @@
 
     python examples/soft_gear.py [--out out] [--seconds 2]
 
-Writes soft_gear.mp4 (or .gif) and soft_gear.png, a sheet of frames.
+Writes soft_gear.mp4 and soft_gear.png, a sheet of frames.
 """
 
 import argparse
@@ -37,7 +37,7 @@ def main(out: Path, seconds: float) -> None:
     steps = round(seconds * FPS)
     moved = ph.rollout(model, dt=1 / FPS, steps=steps, substeps=160).numpy()
     x, faces = moved["gear"].x, mesh.surface.faces
-    path = scenery.film([scenery.Prop(x, faces, colour="goldenrod")], moved.times, out / "soft_gear",
+    path = scenery.film([scenery.Prop(x, faces, colour=scenery.GOLD)], moved.times, out / "soft_gear",
                         view=scenery.View(target=(0, 0.5, 0), azimuth=20, width=3.6), fps=FPS)  # fmt: skip
     print(f"{len(mesh.tets)} tets; rolled {x[-1].mean(axis=0)[0] - x[0].mean(axis=0)[0]:.2f} m; {path}")
 

@@ -10,8 +10,10 @@ pytest.importorskip("matplotlib")
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 SMALL = {
+    "beams": ["--seconds", "0.1"],
     "cloth": ["--seconds", "0.1"],
     "crawler": ["--iterations", "1"],
+    "cube": ["--seconds", "0.2"],
     "double_pendulum": ["--seconds", "0.2"],
     "find_pose": ["--rounds", "3"],
     "find_texture": ["--rounds", "2", "--views", "2"],
@@ -21,7 +23,7 @@ SMALL = {
     "soft_gear": ["--seconds", "0.1"],
     "sphere_to_shape": ["--rounds", "2", "--views", "2"],
 }
-HELPERS = {"scenery", "video"}
+HELPERS = {"scenery"}
 
 
 @pytest.mark.parametrize(
