@@ -15,6 +15,7 @@ from nablasim.sysid.cli import app
 from nablasim.sysid.experiments.answers import Answer, Missing, errors_table, summary
 from nablasim.sysid.experiments.reproduce import experiments, reproduce
 from nablasim.sysid.experiments.rigid import Rules, camera
+from nablasim.sysid.experiments.valleys import valleys
 
 RULES = Rules(bounds=(("body.density", (2.0, 12.0)),), frames=16, size=32, every=64)
 
@@ -83,6 +84,42 @@ def test_what_does_not_exist_is_said(tmp_path):
     assert not (tmp_path / "out").exists()
     listed = run("list").output
     assert all(name in listed for name in experiments())
+
+
+def test_soft_bodies_are_found_from_blind_guesses(tmp_path):
+    (chapter,) = reproduce("table3", "ci", tmp_path, backend="serial")
+    errors = {}
+    for group in chapter.data.values():
+        for a in (Answer(**a) for a in group):
+            errors.update({(a.arm, column): a.error(column) for column in a.truth})
+    for column in ("m", "mu", "lambda", "v"):
+        assert errors["DiffPhysics, from 3-D states", column] < 1e-9
+        assert errors["∇Sim, from the video", column] < 0.02
+        assert 1e-4 < errors["∇Sim, data with a quarter of the time step", column] < 0.1
+    assert len(np.ravel(chapter.data["per-particle mass (beams and balls)"][0]["found"]["m"])) == 16
+
+
+def test_landscapes_are_scanned_and_searched(tmp_path):
+    (chapter,) = reproduce("landscapes", "ci", tmp_path, backend="serial")
+    assert {row[:3] for row in chapter.tables[0].rows} >= {("flies", "mass (kg)", "4"), ("bounces", "mass (kg)", "8")}
+    mass = [d for d in chapter.data["descents"] if d["name"] == "cube.density"]
+    assert [d["found"] for d in mass] == pytest.approx([1, 1], rel=1e-3) and mass[0]["first"] != pytest.approx(
+        1, rel=0.1
+    )
+    assert len(chapter.plates) == 4
+
+
+def test_minima_and_basins_of_known_lines():
+    x = np.linspace(-3, 3, 601)
+    bowl = valleys(x, x**2, 0.0)
+    assert (bowl.minima, bowl.low, bowl.high) == (1, -3, 3)
+    # cos has minima at ±π/2 of its argument 2x, the tops beside the one at π/2 are at 0 and beyond the end.
+    wave = valleys(x, np.cos(2 * x) + 1, np.pi / 2)
+    assert wave.minima == 2 and wave.low == pytest.approx(0, abs=0.05) and wave.high == pytest.approx(3, abs=0.2)
+    well = valleys(x, np.minimum(x**2, 1.0), 0.0)
+    assert well.minima == 1 and (well.low, well.high) == (pytest.approx(-1, abs=0.02), pytest.approx(1, abs=0.02))
+    failed = valleys(x, np.where(x > 2, np.inf, x**2), 0.0)
+    assert failed.minima == 1 and failed.low == -3
 
 
 @dataclass(frozen=True)

@@ -19,6 +19,9 @@ from nablasim.sysid.tables import Table
 TRAINING = 100_000
 """The first number of the bodies on which something is trained: never among those that are asked about."""
 
+GUESSES = 100
+"""Bodies of which the average is taken."""
+
 
 @dataclass(frozen=True)
 class Arm:
@@ -98,7 +101,8 @@ class Contest:
     def _items(self, group: Group, size: str) -> list[Any]:
         scale = dict(self.scales)[size]
         made: list[Any] = []
-        for arm in group.arms:
+        # The last rows are what the table is about: they are run first.
+        for arm in reversed(group.arms):
             rules = replace(group.rules, **dict(scale.changes), **dict(arm.changes))
             made += items_of(arm, rules, scale)
         return made
@@ -123,7 +127,7 @@ def items_of(arm: Arm, rules: Any, scale: Scale) -> list[Any]:
         return [Fitted(arm.label, case, arm.method, arm.starts) for case in cases]
     training = tuple(rules.case(TRAINING + k) for k in range(scale.training))
     if arm.method in ("average", "random"):
-        return [guesses.Guessed(arm.label, arm.method, tuple(cases), training)]
+        return [guesses.Guessed(arm.label, arm.method, tuple(cases), training[:GUESSES])]
     if arm.method == "convnet":
         return [convnet.Trained(arm.label, tuple(cases), training, scale.epochs)]
     if arm.method == "bullet":

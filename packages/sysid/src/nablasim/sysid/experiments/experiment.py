@@ -62,7 +62,7 @@ class Chapter:
     """All numbers, for files."""
 
     def __str__(self) -> str:
-        parts = [self.title, "=" * len(self.title), *self.text, *(str(t) for t in self.tables)]
+        parts = [f"{self.title}\n{'=' * len(self.title)}", *self.text, *(str(t) for t in self.tables)]
         if self.goals:
             parts.append(str(goals_table(self.goals)))
         return "\n\n".join(parts)

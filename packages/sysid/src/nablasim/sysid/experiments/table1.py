@@ -36,7 +36,7 @@ TABLE1 = Contest(
     ),
     scales=(
         ("ci", Scale(1, 4, 2, reinforce=4, changes=(("frames", 16), ("size", 32)))),
-        ("desk", Scale(20, 400, 40)),
+        ("desk", Scale(20, 200, 40)),
         ("paper", Scale(200, 800, 100)),
     ),
     units=(("m", "kg"),),
