@@ -53,55 +53,110 @@ def gallery() -> None:
 
 
 def conventions() -> None:
-    """The world and the picture, side by side."""
-    figure, (world, picture) = plt.subplots(1, 2, figsize=(10, 4.6), width_ratios=[1, 1.25])
+    """Everything that has a direction."""
+    layout = [["world"] * 2 + ["pixels"] * 4, ["cameras"] * 2 + ["texture"] * 2 + ["faces"] * 2]
+    figure, axes = plt.subplot_mosaic(layout, figsize=(10.5, 7.8), height_ratios=[1.2, 1])
+    for name, axis in axes.items():
+        title = globals()[name](axis)
+        axis.set_title(title, fontsize=9)
+        axis.set_axis_off()
+    figure.tight_layout()
+    figure.savefig(HERE / "conventions.png", dpi=90)
+
+
+def arrow(axis, start, end, text="", color="k", at=(4, 4)) -> None:
+    """From start to end; the text beside its tip."""
+    style = {"arrowstyle": "->", "color": color, "lw": 1.6, "shrinkA": 0, "shrinkB": 0}
+    axis.annotate("", end, start, arrowprops=style, annotation_clip=False)
+    axis.annotate(text, end, textcoords="offset points", xytext=at, fontsize=9, color=color, annotation_clip=False)
+
+
+def world(axis) -> str:
     camera = render.Camera.look_at((2.2, 1.6, 3.4), (0, 0.2, 0), fov=42)
     size, mesh = (360, 360), render.Mesh.box((0.6, 0.6, 0.6)).painted((0.8, 0.8, 0.85))
     lights = [render.Ambient(0.5), render.Directional((1, 2, 3), color=0.5)]
-    world.imshow(
-        render.Renderer(camera, lights, mode="hard", size=size, sampling=2, smooth=False, background=1.0)(mesh)
-        .numpy()[..., :3]
-        .clip(0, 1)
-    )
-    for tip, name, color in (
-        ((1.1, 0, 0), "x", "tab:red"),
-        ((0, 1.1, 0), "y (up)", "tab:green"),
-        ((0, 0, 1.3), "z", "tab:blue"),
+    renderer = render.Renderer(camera, lights, mode="hard", size=size, sampling=2, smooth=False, background=1.0)
+    axis.imshow(renderer(mesh).numpy()[..., :3].clip(0, 1))
+    for tip, name, color, at in (
+        ((1.1, 0, 0), "x", "tab:red", (5, -3)),
+        ((0, 1.1, 0), "y (up)", "tab:green", (5, -3)),
+        ((0, 0, 1.3), "z", "tab:blue", (-4, -12)),
     ):
         (i0, j0), (i1, j1) = camera.to_pixels(np.array([(0, 0, 0), tip], float), size)[0]
-        world.annotate("", (j1, i1), (j0, i0), arrowprops={"arrowstyle": "->", "color": color, "lw": 2})
-        world.text(j1 + 6, i1 - 4, name, color=color, fontsize=12)
-    world.set_title("world: right-handed; a camera looks along its own -z, y up", fontsize=9)
-    world.set_axis_off()
+        arrow(axis, (j0, i0), (j1, i1), name, color, at)
+    return "the world is right-handed"
 
+
+def pixels(axis) -> str:
     height, width = 4, 6
+    grid(axis, height, width)
+    for i, j in np.ndindex(height, width):
+        axis.text(j + 0.5, i + 0.42, f"({i}, {j})", ha="center", va="bottom", fontsize=7, color="0.35")
+    axis.plot(3, 2, "+", color="k", ms=12)
+    for x, y in ((0, 0), (6, 0), (0, 4), (6, 4), (3, 2)):
+        text = f"({x / 3 - 1:g}, {1 - y / 2:g})"
+        axis.annotate(text, (x, y), textcoords="offset points", xytext=(4, 4), fontsize=9, color="tab:purple")
+    arrow(axis, (0, -0.35), (1.6, -0.35), "column, NDC x", at=(4, -3))
+    arrow(axis, (-0.35, 0), (-0.35, 1.2), "row", at=(-10, -14))
+    arrow(axis, (-0.35, 4), (-0.35, 2.8), "NDC y", at=(-18, 6))
+    axis.set(xlim=(-1.0, width + 1.0), ylim=(height + 0.4, -0.8), aspect="equal")
+    return "image[row, column] of 4 × 6 pixels, their centres, and NDC (purple)"
+
+
+def grid(axis, height, width) -> None:
+    """Lines around pixels, and their centres."""
     for k in range(height + 1):
-        picture.plot([0, width], [k, k], color="0.7", lw=0.8)
+        axis.plot([0, width], [k, k], color="0.7", lw=0.8)
     for k in range(width + 1):
-        picture.plot([k, k], [0, height], color="0.7", lw=0.8)
-    for i in range(height):
-        for j in range(width):
-            picture.plot(j + 0.5, i + 0.5, ".", color="0.6")
-            picture.text(j + 0.5, i + 0.42, f"({i}, {j})", ha="center", va="bottom", fontsize=7, color="0.35")
-    picture.plot(3, 2, "+", color="k", ms=12)
-    for x in (0, width / 2, width):
-        y = height * (1 - x / width)
-        for at, text in (
-            ((x, y), f"({x / 3 - 1:g}, {1 - y / 2:g})"),
-            ((x, height - y), f"({x / 3 - 1:g}, {y / 2 - 1:g})"),
-        ):
-            picture.annotate(text, at, textcoords="offset points", xytext=(4, 4), fontsize=9, color="tab:purple")
-    picture.annotate("", (1.6, -0.35), (0, -0.35), arrowprops={"arrowstyle": "->"}, annotation_clip=False)
-    picture.text(1.7, -0.3, "column, NDC x", fontsize=9)
-    picture.annotate("", (-0.35, 1.6), (-0.35, 0), arrowprops={"arrowstyle": "->"}, annotation_clip=False)
-    picture.text(-0.55, 1.7, "row", fontsize=9, rotation=90, va="top", ha="center")
-    picture.annotate("", (-0.35, 2.4), (-0.35, 4), arrowprops={"arrowstyle": "->"}, annotation_clip=False)
-    picture.text(-0.55, 4, "NDC y", fontsize=9, rotation=90, va="bottom", ha="center")
-    picture.set(xlim=(-0.8, width + 0.9), ylim=(height + 0.5, -0.7), aspect="equal")
-    picture.set_title("image[row, column] of 4 × 6 pixels, and NDC (purple)", fontsize=9)
-    picture.set_axis_off()
-    figure.tight_layout()
-    figure.savefig(HERE / "conventions.png", dpi=90)
+        axis.plot([k, k], [0, height], color="0.7", lw=0.8)
+    j, i = np.meshgrid(np.arange(width), np.arange(height))
+    axis.plot(j.ravel() + 0.5, i.ravel() + 0.5, ".", color="0.6")
+
+
+def cameras(axis) -> str:
+    """From the side: OpenGL's frame and OpenCV's, and what depth is."""
+    for row, (name, frame) in enumerate((
+        ("look_at, orbit (OpenGL)", (((0, 0.75), "y", (4, -4)), ((-0.75, 0), "z", (-10, 4)))),
+        ("opencv", (((0, -0.75), "y", (4, -2)), ((0.75, 0), "z", (2, 5)))),
+    )):  # fmt: skip
+        y = 2.3 - 2.3 * row
+        axis.fill([0.55, 0.0, 0.55], [y - 0.3, y, y + 0.3], color="0.85")
+        for (dx, dy), text, at in frame:
+            arrow(axis, (0, y), (dx, y + dy), text, "tab:green" if text == "y" else "tab:blue", at)
+        axis.text(0.75, y + 0.45, f"{name}; x to you", fontsize=8)
+        arrow(axis, (0.85, y), (2.4, y), "depth > 0", "0.4", (-50, -12))
+    axis.set(xlim=(-1.1, 3.0), ylim=(-1.1, 3.4), aspect="equal")
+    return "cameras from their right side"
+
+
+def texture(axis) -> str:
+    height, width = 3, 4
+    axis.imshow(np.linspace(0.75, 0.95, height * width).reshape(height, width, 1).repeat(3, -1), extent=(0, 4, 3, 0))
+    grid(axis, height, width)
+    for (i, j), name in (((0, 0), "texture[0, 0]"), ((2, 0), "texture[2, 0]")):
+        axis.text(j + 0.06, i + 0.32, name, fontsize=6.5, va="bottom")
+    arrow(axis, (0, 3), (4.6, 3), "u", "tab:red")
+    arrow(axis, (0, 3), (0, -0.6), "v", "tab:green")
+    for x, y, at in ((0, 3, (-12, -12)), (4, 3, (-8, -12)), (0, 0, (-30, -3)), (4, 0, (-2, 4))):
+        text = f"({x // 4}, {1 - y // 3})"
+        axis.annotate(text, (x, y), textcoords="offset points", xytext=at, fontsize=9, color="tab:purple")
+    axis.set(xlim=(-0.9, 5.0), ylim=(3.7, -0.9), aspect="equal")
+    return "texture[row, column], uv (purple)"
+
+
+def faces(axis) -> str:
+    corners = np.array([(0.2, 0.1), (2.0, 0.4), (0.9, 1.7)])
+    axis.fill(*corners.T, color="0.88")
+    for k in range(3):
+        a, b = corners[k], corners[(k + 1) % 3]
+        arrow(axis, a + 0.1 * (b - a), a + 0.9 * (b - a), color="0.4")
+        axis.text(*(a + 0.13 * (a - corners.mean(0))), str(k), fontsize=10, ha="center", va="center")
+    arrow(axis, (2.9, 0.5), (2.9, 1.6), "normal", "tab:blue", (-34, 4))
+    arrow(axis, (2.9, 0.5), (3.9, 1.4), "to_light", "tab:orange", (-30, 6))
+    axis.plot([2.5, 3.7], [0.5, 0.5], color="0.5", lw=3)
+    axis.text(3.1, 0.25, "surface", fontsize=8, ha="center")
+    axis.set(xlim=(-0.2, 4.2), ylim=(-0.5, 2.4), aspect="equal")
+    return "front of a face; direction to a light"
 
 
 if __name__ == "__main__":

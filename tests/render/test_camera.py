@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nablasim.render import Camera, ndc_to_pixels, pixels_to_ndc
+from nablasim.render import Camera, Renderer, ndc_to_pixels, pixels_to_ndc
 
 coordinates = st.tuples(*[st.floats(-5, 5)] * 3)
 
@@ -60,6 +60,34 @@ def test_to_pixels_takes_the_aspect_from_the_size():
     pixels, depth = camera.to_pixels(np.array([2.0, 1.0, 0.0]), size=(100, 200))
     np.testing.assert_allclose(pixels, [-0.5, 199.5])
     assert depth == pytest.approx(1.0)
+
+
+def test_a_calibrated_camera_puts_a_point_where_opencv_does():
+    # A turned and moved camera, and the formula of the books: u = K (R x + t) / z, with pixel (0, 0) over [0, 1).
+    angle = np.radians(20)
+    R = np.array([[np.cos(angle), 0, np.sin(angle)], [0, 1, 0], [-np.sin(angle), 0, np.cos(angle)]]) @ np.diag(
+        [1.0, -1, -1]
+    )
+    K, t = np.array([[400.0, 3.0, 330.0], [0, 420.0, 250.0], [0, 0, 1]]), np.array([0.1, 0.2, 4.0])
+    camera = Camera.opencv(K, R, t, size=(480, 640))
+    for point in np.random.default_rng(0).uniform(-1, 1, (20, 3)):
+        x, y, z = R @ point + t
+        u, v, _ = K @ [x / z, y / z, 1]
+        pixel, depth = camera.to_pixels(point, (480, 640))
+        np.testing.assert_allclose([*pixel, depth], [v - 0.5, u - 0.5, z], atol=1e-9)
+        half, _ = camera.to_pixels(point, (240, 320))  # a picture half as large shows the same
+        np.testing.assert_allclose(half, [v / 2 - 0.5, u / 2 - 0.5], atol=1e-9)
+
+
+def test_a_square_over_a_pixel_of_a_calibrated_camera_covers_that_pixel():
+    pytest.importorskip("torch")
+    K, i, j = np.array([[8.0, 0, 5.0], [0, 8.0, 4.0], [0, 0, 1]]), 2, 7
+    corners = np.array([[j, i], [j + 1, i], [j + 1, i + 1], [j, i + 1]])
+    depth = 3.0
+    vertices = np.c_[(corners - [5.0, 4.0]) / 8.0 * depth, np.full(4, depth)]
+    camera = Camera.opencv(K, np.eye(3), np.zeros(3), size=(8, 10))
+    image = Renderer(camera, mode="hard", size=(8, 10))(vertices, [[0, 1, 2], [0, 2, 3]])[..., 3].numpy()
+    assert image[i, j] == 1 and image.sum() == 1
 
 
 @given(eye=coordinates, target=coordinates, points=st.lists(coordinates, min_size=1, max_size=5))

@@ -1,5 +1,7 @@
 """Every kind of picture against the slow, obvious reference, in both precisions, on scenes with everything in them."""
 
+import inspect
+
 import numpy as np
 import pytest
 import reference
@@ -116,6 +118,33 @@ def test_depth_and_faces():
         np.testing.assert_allclose(found["depth"].numpy(), np.where(face >= 0, depth, 50.0), atol=1e-9)
 
 
+@pytest.mark.parametrize("size", [(1, 1), (2, 33), (19, 3), (13, 13)])
+def test_pictures_of_any_size(size):
+    vertices, faces = scene("objects")
+    camera, paint = camera_of(), colours(len(vertices))
+    surface, view = reference.vertex_colours(paint, faces), for_reference(camera, size)
+    named = {"background": BACKGROUND}
+    for mode, style in (("softras", SOFT), ("dibr", {"sigmainv": 300.0}), ("hard", {})):
+        expected = getattr(reference, mode)(vertices, faces, view, size, surface, **named, **style)
+        renderer = render.Renderer(camera, mode=mode, size=size, **named, **style)
+        np.testing.assert_allclose(draw(renderer, vertices, faces, torch.float64, colors=paint), expected, atol=1e-9)
+
+
+def test_settings_begin_as_in_the_papers():
+    found = {name: p.default for name, p in inspect.signature(render.Renderer).parameters.items()}
+    wanted = {"mode": "softras", "sigma": 1e-4, "gamma": 1e-4, "eps": 1e-3, "near": 1.0, "far": 100.0}
+    wanted |= {"sigmainv": 7000.0, "sigma_pixels": None, "composite": False, "sampling": 1, "wrap": "clamp"}
+    assert {name: found[name] for name in wanted} == wanted
+    # And the reference, which has the same defaults, agrees.
+    vertices, faces = scene("soup")
+    camera, paint = camera_of(), colours(len(vertices))
+    surface, view = reference.vertex_colours(paint, faces), for_reference(camera, SIZE)
+    for mode in ("softras", "dibr", "hard"):
+        expected = getattr(reference, mode)(vertices, faces, view, SIZE, surface, background=0.0)
+        renderer = render.Renderer(camera, mode=mode, size=SIZE)
+        assert (compare(renderer, vertices, faces, expected, colors=paint).max(-1) > 1e-4).sum() <= 2
+
+
 def test_distances_in_pixels():
     # In a picture that is not square a pixel is as wide as high, and NDC are not.
     vertices, faces = scene("soup")
@@ -132,6 +161,23 @@ def test_supersampling_is_the_mean_of_a_larger_picture():
         fine = render.Renderer(camera, mode=mode, size=(33, 45))(vertices, faces, colors=paint).numpy()
         found = render.Renderer(camera, mode=mode, size=(11, 15), sampling=3)(vertices, faces, colors=paint).numpy()
         np.testing.assert_allclose(found, fine.reshape(11, 3, 15, 3, 4).mean((1, 3)), atol=1e-12)
+
+
+def test_other_pictures_are_means_of_the_samples_that_see_something():
+    vertices, faces = scene("objects")
+    moved = vertices + [0.1, 0.05, 0.0]
+    named = {"output": ["silhouette", "depth", "normals", "flow", "face"], "moved": moved}
+    fine = render.Renderer(camera_of(), mode="hard", size=(33, 45))(vertices, faces, **named)
+    found = render.Renderer(camera_of(), mode="hard", size=(11, 15), sampling=3)(vertices, faces, **named)
+    samples = {n: x.numpy().reshape(11, 3, 15, 3, -1).swapaxes(1, 2).reshape(11, 15, 9, -1) for n, x in fine.items()}
+    sees = samples["face"] >= 0
+    some, count = sees.any(2)[..., 0], np.maximum(sees.sum(2), 1)
+    for name in ("depth", "normals", "flow"):
+        mean = (samples[name] * sees).sum(2) / count / (3 if name == "flow" else 1)  # flow counts pixels, larger ones
+        np.testing.assert_allclose(found[name].numpy().reshape(mean.shape)[some], mean[some], atol=1e-12)
+    assert (found["depth"].numpy()[~some] == 100.0).all() and (found["normals"].numpy()[~some] == 0).all()
+    np.testing.assert_allclose(found["silhouette"].numpy(), samples["silhouette"].mean(2)[..., 0], atol=1e-12)
+    assert np.array_equal(found["face"].numpy(), samples["face"][:, :, 4, 0])  # of the sample in the middle
 
 
 def test_a_triangle_moved_by_a_pixel_is_the_picture_moved_by_a_pixel():

@@ -160,7 +160,7 @@ def soft_colours(
         t.banded("corner"), t.banded("slope"), t.banded("deep"), *surface.arguments(t), *t.lists, top, *t.screen.place,
         scale, limit, t.perspective, sharpness,
     ]  # fmt: skip
-    kc.launch(softras.blend(*surface.kind), grid, inputs, [inverse, weight, colour])
+    kc.launch(softras.blend(surface.kind), grid, inputs, [inverse, weight, colour])
     image = picture(t, kc.float4)
     inputs = [tiled(a, t) for a in (inverse, weight, colour, top)]
     inputs += [for_frames(background, t.frames), *grain(t.screen), infinity, sharpness, int(composite)]
@@ -194,27 +194,30 @@ def see(t: Triangles, *, cull: bool) -> Seen:
 
 def painted(seen: Seen, surface: Surface, background: Array) -> Array:
     """(frames, height, width, 4): a hard picture."""
-    colour, image = colours_of(seen, surface), picture(seen.t, kc.float4)
-    inputs = [tiled(colour, seen.t), tiled(seen.slot, seen.t), for_frames(background, seen.t.frames)]
-    kc.launch(resolve.resolve_painted, image.shape, [*inputs, *grain(seen.t.screen)], [image])
-    return image
+    nothing = kc.ones((1, 1, 1), real=precision(seen.t.corner))
+    return _over(seen, colours_of(seen, surface), background, nothing, masked=False)
 
 
 def masked(seen: Seen, surface: Surface, background: Array, *, sigmainv: Number, limit: Number) -> Array:
     """(frames, height, width, 4): DIB-R."""
-    t = seen.t
-    colour, left, image = colours_of(seen, surface), samples(t), picture(t, kc.float4)
+    t, left = seen.t, samples(seen.t)
     inputs = [t.banded("corner"), *t.lists, *t.screen.place, sigmainv, limit, seen.slot]
     kc.launch(visible.soft_mask, t.screen.grid(t.frames), inputs, [left])
-    inputs = [tiled(colour, t), tiled(seen.slot, t), tiled(left, t), for_frames(background, t.frames)]
-    kc.launch(resolve.resolve_masked, image.shape, [*inputs, *grain(t.screen)], [image])
+    return _over(seen, colours_of(seen, surface), background, tiled(left, t), masked=True)
+
+
+def _over(seen: Seen, colour: Array, background: Array, left: Array, *, masked: bool) -> Array:
+    """What is seen over the background."""
+    t, image = seen.t, picture(seen.t, kc.float4)
+    inputs = [tiled(colour, t), tiled(seen.slot, t), left, int(masked), for_frames(background, t.frames)]
+    kc.launch(resolve.resolve_seen, image.shape, [*inputs, *grain(t.screen)], [image])
     return image
 
 
 def colours_of(seen: Seen, surface: Surface) -> Array:
     colour = samples(seen.t, kc.float3)
     inputs = [*surface.arguments(seen.t), seen.slot, seen.weights]
-    kc.launch(visible.paint(*surface.kind), seen.t.screen.grid(seen.t.frames), inputs, [colour])
+    kc.launch(visible.paint(surface.kind), seen.t.screen.grid(seen.t.frames), inputs, [colour])
     return colour
 
 
@@ -231,8 +234,8 @@ def normals(seen: Seen, surface: Surface) -> Array:
     t, vector, image = seen.t, samples(seen.t, kc.float3), picture(seen.t, kc.float3)
     rows = for_bands(surface.corner_normals(t), t.frames)
     kc.launch(visible.mix_seen, t.screen.grid(t.frames), [rows, seen.slot, seen.weights, 1], [vector])
-    inputs = [tiled(vector, t), tiled(seen.slot, t), *grain(t.screen)]
-    kc.launch(resolve.resolve_vectors, image.shape, inputs, [image])
+    inputs = [tiled(vector, t), tiled(seen.slot, t), 1.0, *grain(t.screen)]
+    kc.launch(resolve.resolve_mean(kc.float3), image.shape, inputs, [image])
     return image
 
 
@@ -254,8 +257,8 @@ def flow(seen: Seen, points: Array, pose: Array, lens: Array, *, perspective: bo
     inputs = [view, for_bands(lens, t.frames), t.faces, mix, t.half, int(perspective), near]
     inputs += [*t.screen.place, seen.slot, seen.weights]
     kc.launch(visible.flow_seen, t.screen.grid(t.frames), inputs, [moved])
-    inputs = [tiled(moved, t), tiled(seen.slot, t), *grain(t.screen)]
-    kc.launch(resolve.resolve_flow, image.shape, inputs, [image])
+    inputs = [tiled(moved, t), tiled(seen.slot, t), 1.0 / t.screen.sampling, *grain(t.screen)]
+    kc.launch(resolve.resolve_mean(kc.float2), image.shape, inputs, [image])
     return image
 
 

@@ -4,7 +4,7 @@ Numbers that belong to one thing lie side by side: the last axis here is "things
 """
 
 import kernelc as kc
-from nablasim.render.kernels.triangles import face_of
+from nablasim.render.kernels.triangles import face_of, of_face
 
 
 @kc.kernel(block=64)
@@ -43,9 +43,14 @@ def copy_points(source: kc.Array[kc.float3], frame: kc.Array[kc.float3]):
 
 # -- attributes of the corners of each slot
 @kc.func
-def corner_of(mix, k, a, b, c):
-    """Corner k of what is left of a face, of whose corners it is mixed."""
-    return a * mix[k, 0] + b * mix[k, 1] + c * mix[k, 2]
+def mixed_corners(x, faces, frame, f, mix):
+    """The corners of what is left of a face: row k of `mix` says of which corners of the face corner k is made."""
+    a, b, c = of_face(x, faces, frame, f)
+    return (
+        a * mix[0, 0] + b * mix[0, 1] + c * mix[0, 2],
+        a * mix[1, 0] + b * mix[1, 1] + c * mix[1, 2],
+        a * mix[2, 0] + b * mix[2, 1] + c * mix[2, 2],
+    )
 
 
 @kc.kernel
@@ -53,7 +58,7 @@ def gather_vectors(x: kc.Array[kc.float3, 2], faces: kc.Array[int, 2], out: kc.A
     """What the vertices of each face have: positions, normals, colours."""
     i, s = kc.tid()
     f = face_of(s, 0, faces.shape[0])
-    a, b, c = x[i, faces[f, 0]], x[i, faces[f, 1]], x[i, faces[f, 2]]
+    a, b, c = of_face(x, faces, i, f)
     out[i, s] = kc.vec(9)(a.x, a.y, a.z, b.x, b.y, b.z, c.x, c.y, c.z)
 
 
@@ -68,9 +73,7 @@ def mix_vectors(
     """The same for slots that hold parts of faces."""
     i, s = kc.tid()
     f = face_of(s, half, faces.shape[0])
-    p, q, r = x[i, faces[f, 0]], x[i, faces[f, 1]], x[i, faces[f, 2]]
-    m = mix[i, s]
-    a, b, c = corner_of(m, 0, p, q, r), corner_of(m, 1, p, q, r), corner_of(m, 2, p, q, r)
+    a, b, c = mixed_corners(x, faces, i, f, mix[i, s])
     out[i, s] = kc.vec(9)(a.x, a.y, a.z, b.x, b.y, b.z, c.x, c.y, c.z)
 
 
@@ -86,7 +89,7 @@ def repeat_vectors(x: kc.Array[kc.float3, 2], half: int, out: kc.Array[kc.vec(9)
 def gather_uvs(x: kc.Array[kc.float2, 2], faces: kc.Array[int, 2], out: kc.Array[kc.vec(6), 2]):
     i, s = kc.tid()
     f = face_of(s, 0, faces.shape[0])
-    a, b, c = x[i, faces[f, 0]], x[i, faces[f, 1]], x[i, faces[f, 2]]
+    a, b, c = of_face(x, faces, i, f)
     out[i, s] = kc.vec(6)(a.x, a.y, b.x, b.y, c.x, c.y)
 
 
@@ -100,9 +103,7 @@ def mix_uvs(
 ):
     i, s = kc.tid()
     f = face_of(s, half, faces.shape[0])
-    p, q, r = x[i, faces[f, 0]], x[i, faces[f, 1]], x[i, faces[f, 2]]
-    m = mix[i, s]
-    a, b, c = corner_of(m, 0, p, q, r), corner_of(m, 1, p, q, r), corner_of(m, 2, p, q, r)
+    a, b, c = mixed_corners(x, faces, i, f, mix[i, s])
     out[i, s] = kc.vec(6)(a.x, a.y, b.x, b.y, c.x, c.y)
 
 
@@ -110,7 +111,7 @@ def mix_uvs(
 @kc.kernel
 def face_normals(x: kc.Array[kc.float3, 2], faces: kc.Array[int, 2], normal: kc.Array[kc.float3, 2]):
     i, f = kc.tid()
-    a, b, c = x[i, faces[f, 0]], x[i, faces[f, 1]], x[i, faces[f, 2]]
+    a, b, c = of_face(x, faces, i, f)
     normal[i, f] = kc.normalize(kc.cross(b - a, c - a))
 
 
@@ -118,7 +119,7 @@ def face_normals(x: kc.Array[kc.float3, 2], faces: kc.Array[int, 2], normal: kc.
 def add_normals(x: kc.Array[kc.float3, 2], faces: kc.Array[int, 2], total: kc.Array[kc.float3, 2]):
     """Add the normal of each face, as long as twice its area, to its vertices."""
     i, f = kc.tid()
-    a, b, c = x[i, faces[f, 0]], x[i, faces[f, 1]], x[i, faces[f, 2]]
+    a, b, c = of_face(x, faces, i, f)
     n = kc.cross(b - a, c - a)
     total[i, faces[f, 0]] += n
     total[i, faces[f, 1]] += n

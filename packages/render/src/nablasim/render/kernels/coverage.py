@@ -16,6 +16,12 @@ Lanes that do not count are kept within it, too: the vector functions of the C l
 
 
 @kc.func
+def tile_of(band, t, per_band):
+    """The frame of a band, and which of the frame's tiles number t of the band is."""
+    return band // BANDS, (band % BANDS) * per_band + t
+
+
+@kc.func
 def pixel_centre(tile, p, tiles_x, rows, columns, units):
     """Where pixel p of a tile is on the screen."""
     i = (tile // tiles_x) * TILE + (p >> BITS)
@@ -123,8 +129,7 @@ def cover(
 ):
     """SoftRas: the inverse of Π(1 - D) for each pixel, D = sigmoid(±d² scale), without faces whose d² ≥ limit."""
     band, t, p = kc.tid()
-    b = band // BANDS
-    tile = (band % BANDS) * inverse.shape[1] + t
+    b, tile = tile_of(band, t, inverse.shape[1])
     x, y = pixel_centre(tile, p, tiles_x, rows, columns, units)
     total = 1.0
     first, last, listed = tile_range(starts, items, b, tile, corner.shape[1])

@@ -1,5 +1,7 @@
 """From tiles to pictures: gather the samples of each pixel, and finish what the loops over faces have summed."""
 
+import functools
+
 import kernelc as kc
 from nablasim.render.kernels.coverage import alpha_of
 from nablasim.render.kernels.softras import relative_weight
@@ -60,39 +62,17 @@ def resolve_soft(
 
 
 @kc.kernel
-def resolve_painted(
-    colour: kc.Array[kc.float3, 3],
-    seen: kc.Array[int, 3],
-    background: kc.Array[kc.float3],
-    tiles_x: int,
-    sampling: int,
-    image: kc.Array[kc.float4, 3],
-):
-    """The colours of what is seen, the background elsewhere; alpha is the part of the samples that see something."""
-    b, i, j = kc.tid()
-    mean = kc.float4()
-    behind = background[b]
-    for k in range(sampling * sampling):
-        t, p = sample_place(i, j, k, sampling, tiles_x)
-        if seen[b, t, p] >= 0:
-            c = colour[b, t, p]
-            mean = mean + kc.float4(c.x, c.y, c.z, 1.0)
-        else:
-            mean = mean + kc.float4(behind.x, behind.y, behind.z, 0.0)
-    image[b, i, j] = mean / float(sampling * sampling)
-
-
-@kc.kernel
-def resolve_masked(
+def resolve_seen(
     colour: kc.Array[kc.float3, 3],
     seen: kc.Array[int, 3],
     left: kc.Array[float, 3],
+    masked: int,
     background: kc.Array[kc.float3],
     tiles_x: int,
     sampling: int,
     image: kc.Array[kc.float4, 3],
 ):
-    """The same with DIB-R's mask for alpha."""
+    """The colours of what is seen with alpha 1; elsewhere the background with alpha 0, or DIB-R's mask if `masked`."""
     b, i, j = kc.tid()
     mean = kc.float4()
     behind = background[b]
@@ -101,8 +81,10 @@ def resolve_masked(
         if seen[b, t, p] >= 0:
             c = colour[b, t, p]
             mean = mean + kc.float4(c.x, c.y, c.z, 1.0)
-        else:
+        elif masked != 0:
             mean = mean + kc.float4(behind.x, behind.y, behind.z, mask_of(left[b, t, p]))
+        else:
+            mean = mean + kc.float4(behind.x, behind.y, behind.z, 0.0)
     image[b, i, j] = mean / float(sampling * sampling)
 
 
@@ -123,37 +105,27 @@ def resolve_depth(
     image[b, i, j] = total / float(count) if count > 0 else nothing
 
 
-@kc.kernel
-def resolve_vectors(
-    vector: kc.Array[kc.float3, 3], seen: kc.Array[int, 3], tiles_x: int, sampling: int,
-    image: kc.Array[kc.float3, 3],
-):  # fmt: skip
-    """The mean vector of the samples that see something."""
-    b, i, j = kc.tid()
-    total = kc.float3()
-    count = 0
-    for k in range(sampling * sampling):
-        t, p = sample_place(i, j, k, sampling, tiles_x)
-        if seen[b, t, p] >= 0:
-            total = total + vector[b, t, p]
-            count += 1
-    image[b, i, j] = total / float(max(count, 1))
+@functools.cache
+def resolve_mean(vector: type):
+    """The kernel that takes means of vectors of one kind."""
 
+    @kc.kernel
+    def mean_of_seen(
+        values: kc.Array[vector, 3], seen: kc.Array[int, 3], unit: float, tiles_x: int, sampling: int,
+        image: kc.Array[vector, 3],
+    ):  # fmt: skip
+        """The mean over the samples that see something, in units: of normals 1, of flow in samples a pixel."""
+        b, i, j = kc.tid()
+        total = vector()
+        count = 0
+        for k in range(sampling * sampling):
+            t, p = sample_place(i, j, k, sampling, tiles_x)
+            if seen[b, t, p] >= 0:
+                total = total + values[b, t, p]
+                count += 1
+        image[b, i, j] = total * (unit / float(max(count, 1)))
 
-@kc.kernel
-def resolve_flow(
-    flow: kc.Array[kc.float2, 3], seen: kc.Array[int, 3], tiles_x: int, sampling: int, image: kc.Array[kc.float2, 3]
-):
-    """The mean flow of the samples that see something, in pixels."""
-    b, i, j = kc.tid()
-    total = kc.float2()
-    count = 0
-    for k in range(sampling * sampling):
-        t, p = sample_place(i, j, k, sampling, tiles_x)
-        if seen[b, t, p] >= 0:
-            total = total + flow[b, t, p]
-            count += 1
-    image[b, i, j] = total / float(max(count, 1) * sampling)
+    return mean_of_seen
 
 
 @kc.kernel

@@ -10,14 +10,14 @@ import functools
 import kernelc as kc
 from nablasim.render.kernels.bins import tile_range
 from nablasim.render.kernels.coverage import (
-    BANDS,
     covered,
     nearest_boundary,
     odds_of,
     pixel_centre,
     squared_distance,
+    tile_of,
 )
-from nablasim.render.kernels.surface import lit, mixed, mixed_uv, surface_weights
+from nablasim.render.kernels.surface import shader, surface_weights
 from nablasim.render.kernels.triangles import AREA
 
 NEGLIGIBLE = -60.0
@@ -56,8 +56,7 @@ def nearest_depths(
 ):
     """The smallest depth of the faces that reach a pixel, at most `start`."""
     band, t, p = kc.tid()
-    b = band // BANDS
-    tile = (band % BANDS) * top.shape[1] + t
+    b, tile = tile_of(band, t, top.shape[1])
     x, y = pixel_centre(tile, p, tiles_x, rows, columns, units)
     best = start
     first, last, listed = tile_range(starts, items, b, tile, edges.shape[1])
@@ -74,8 +73,9 @@ def nearest_depths(
 
 
 @functools.cache
-def blend(textured: bool, wrapped: bool, is_lit: bool, shines: bool, harmonics: bool):
-    """The kernel of the second pass, for surfaces of one kind. Arrays that it does not need may be of any size."""
+def blend(kind: tuple[bool, ...]):
+    """The kernel of the second pass, for surfaces of one kind."""
+    shade = shader(*kind)
 
     @kc.kernel(block=AREA)
     def blend_faces(
@@ -113,8 +113,7 @@ def blend(textured: bool, wrapped: bool, is_lit: bool, shines: bool, harmonics: 
         D exp((top - depth) sharpness), which is more exact than a difference of two z.
         """
         band, t, p = kc.tid()
-        b = band // BANDS
-        tile = (band % BANDS) * top.shape[1] + t
+        b, tile = tile_of(band, t, top.shape[1])
         x, y = pixel_centre(tile, p, tiles_x, rows, columns, units)
         nearest = kc.stop_grad(top[band, t, p])
         left = 1.0
@@ -136,17 +135,7 @@ def blend(textured: bool, wrapped: bool, is_lit: bool, shines: bool, harmonics: 
                 nearness = (nearest - depth) * sharpness
                 if nearness > NEGLIGIBLE:
                     share = cover * relative_weight(nearness)
-                    if textured:
-                        at = mixed_uv(uv[band, s], pa, pb, pc)
-                        c = kc.texture_wrap(texture, at) if wrapped else kc.texture_clamp(texture, at)
-                    else:
-                        c = mixed(paint[band, s], pa, pb, pc)
-                    if is_lit:
-                        n = mixed(normal[band, s], pa, pb, pc)
-                        place = mixed(position[band, s], pa, pb, pc)
-                        r = pose[band]
-                        eye = kc.float3(r[9], r[10], r[11])
-                        c = lit(c, n, place, eye, sky[band], material[band], lights, band, shines, harmonics)
+                    c = shade(paint, uv, texture, normal, position, pose, sky, material, lights, band, s, pa, pb, pc)
                     total += share
                     red += share * c.x
                     green += share * c.y

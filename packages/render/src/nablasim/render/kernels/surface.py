@@ -4,6 +4,8 @@ Functions for kernels. Weights are those of a triangle's three corners; arrays w
 have (coverage.py says what bands are).
 """
 
+import functools
+
 import kernelc as kc
 from nablasim.render.kernels.coverage import clamp01
 
@@ -101,3 +103,29 @@ def lit(albedo, n, position, eye, sky, material, lights, row, shines: bool, harm
             lights[row, k], albedo, n, position, to_eye, material[1], material[2], material[3], shines
         )
     return colour
+
+
+@functools.cache
+def shader(textured: bool, wrapped: bool, is_lit: bool, shines: bool, harmonics: bool):
+    """The function that colours a point of a slot, for surfaces of one kind. Arrays that it does not need may be of any
+    size; rows are bands (pictures.Surface)."""
+
+    @kc.func
+    def shade(
+        paint, uv, texture, normal, position, pose, sky, material, lights, row, slot, a: float, b: float, c: float
+    ):
+        """The colour where the corners weigh a, b and c."""
+        if textured:
+            at = mixed_uv(uv[row, slot], a, b, c)
+            colour = kc.texture_wrap(texture, at) if wrapped else kc.texture_clamp(texture, at)
+        else:
+            colour = mixed(paint[row, slot], a, b, c)
+        if is_lit:
+            n = mixed(normal[row, slot], a, b, c)
+            place = mixed(position[row, slot], a, b, c)
+            camera = pose[row]
+            eye = kc.float3(camera[9], camera[10], camera[11])
+            colour = lit(colour, n, place, eye, sky[row], material[row], lights, row, shines, harmonics)
+        return colour
+
+    return shade

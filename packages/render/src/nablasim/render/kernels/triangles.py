@@ -29,6 +29,12 @@ def face_of(slot, half, count):
     return f if f < count else count - 1
 
 
+@kc.func
+def of_face(values, faces, frame, f):
+    """What the three vertices of a face have."""
+    return values[frame, faces[f, 0]], values[frame, faces[f, 1]], values[frame, faces[f, 2]]
+
+
 @kc.kernel
 def view_vertices(x: kc.Array[kc.float3, 2], pose: kc.Array[kc.vec(12)], view: kc.Array[kc.float3, 2]):
     """x right, y up, depth: rows of the pose are the camera's right, up and backward axes, then its position."""
@@ -77,7 +83,7 @@ def project_faces(
     """Every face is one triangle: nothing is nearer than the near plane."""
     i, s = kc.tid()
     f = face_of(s, 0, faces.shape[0])
-    a, b, c = view[i, faces[f, 0]], view[i, faces[f, 1]], view[i, faces[f, 2]]
+    a, b, c = of_face(view, faces, i, f)
     store_triangle(a, b, c, lens[i], perspective, units, i, s, corner, deep)
     there[i, s] = 1 if s < count else 0
 
@@ -123,7 +129,7 @@ def clip_faces(
     f = face_of(s, half, faces.shape[0])
     second = s >= half
     is_face = (s - half if second else s) < count
-    a, b, c = view[i, faces[f, 0]], view[i, faces[f, 1]], view[i, faces[f, 2]]
+    a, b, c = of_face(view, faces, i, f)
     front_a, front_b, front_c = a.z >= near, b.z >= near, c.z >= near
     many = int(front_a) + int(front_b) + int(front_c)
     first = 0

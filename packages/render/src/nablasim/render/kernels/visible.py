@@ -7,8 +7,8 @@ import functools
 
 import kernelc as kc
 from nablasim.render.kernels.bins import tile_range
-from nablasim.render.kernels.coverage import BANDS, nearest_boundary, pixel_centre, squared_distance
-from nablasim.render.kernels.surface import lit, mixed, mixed_uv, surface_weights
+from nablasim.render.kernels.coverage import nearest_boundary, pixel_centre, squared_distance, tile_of
+from nablasim.render.kernels.surface import mixed, shader, surface_weights
 from nablasim.render.kernels.triangles import AREA, face_of
 
 
@@ -35,8 +35,7 @@ def nearest_faces(
     With `cull` only triangles that are counter-clockwise on the screen are seen.
     """
     band, t, p = kc.tid()
-    b = band // BANDS
-    tile = (band % BANDS) * seen.shape[1] + t
+    b, tile = tile_of(band, t, seen.shape[1])
     x, y = pixel_centre(tile, p, tiles_x, rows, columns, units)
     best = -1
     nearest = 1e30
@@ -74,7 +73,7 @@ def look(
 ):
     """Weights of the corners at the point that a sample sees, and its depth; zeros where it sees nothing."""
     band, t, p = kc.tid()
-    tile = (band % BANDS) * seen.shape[1] + t
+    _, tile = tile_of(band, t, seen.shape[1])
     x, y = pixel_centre(tile, p, tiles_x, rows, columns, units)
     s = seen[band, t, p]
     found = kc.float3()
@@ -109,8 +108,9 @@ def mix_seen(
 
 
 @functools.cache
-def paint(textured: bool, wrapped: bool, is_lit: bool, shines: bool, harmonics: bool):
-    """The kernel that colours what is seen, for surfaces of one kind (softras.blend)."""
+def paint(kind: tuple[bool, ...]):
+    """The kernel that colours what is seen, for surfaces of one kind."""
+    shade = shader(*kind)
 
     @kc.kernel(block=AREA)
     def paint_samples(
@@ -133,17 +133,7 @@ def paint(textured: bool, wrapped: bool, is_lit: bool, shines: bool, harmonics: 
         c = kc.float3()
         if s >= 0:
             w = weights[band, t, p]
-            if textured:
-                at = mixed_uv(uv[band, s], w.x, w.y, w.z)
-                c = kc.texture_wrap(texture, at) if wrapped else kc.texture_clamp(texture, at)
-            else:
-                c = mixed(paint[band, s], w.x, w.y, w.z)
-            if is_lit:
-                n = mixed(normal[band, s], w.x, w.y, w.z)
-                place = mixed(position[band, s], w.x, w.y, w.z)
-                r = pose[band]
-                eye = kc.float3(r[9], r[10], r[11])
-                c = lit(c, n, place, eye, sky[band], material[band], lights, band, shines, harmonics)
+            c = shade(paint, uv, texture, normal, position, pose, sky, material, lights, band, s, w.x, w.y, w.z)
         colour[band, t, p] = c
 
     return paint_samples
@@ -188,8 +178,7 @@ def soft_mask(
 ):
     """DIB-R: Π(1 - exp(-sigmainv d²)) over the faces within reach of a sample that sees none; 0 for the others."""
     band, t, p = kc.tid()
-    b = band // BANDS
-    tile = (band % BANDS) * seen.shape[1] + t
+    b, tile = tile_of(band, t, seen.shape[1])
     x, y = pixel_centre(tile, p, tiles_x, rows, columns, units)
     first, last, listed = tile_range(starts, items, b, tile, edges.shape[1])
     total = 0.0
@@ -224,8 +213,7 @@ def flow_seen(
     """Where what a sample sees has gone in another view, in samples to the right and down; zero where it sees nothing,
     or where that is no longer in front of the camera."""
     band, t, p = kc.tid()
-    b = band // BANDS
-    tile = (band % BANDS) * seen.shape[1] + t
+    b, tile = tile_of(band, t, seen.shape[1])
     x, y = pixel_centre(tile, p, tiles_x, rows, columns, units)
     s = seen[band, t, p]
     moved = kc.float2()
