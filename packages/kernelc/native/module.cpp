@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "cpu.hpp"
 #include "launch.hpp"
 #include "pool.hpp"
 #include "program.hpp"
@@ -312,6 +313,7 @@ void bind_classes(py::module_& module) {
 
 void bind_functions(py::module_& module) {
     module.def("abi", [] { return KC_ABI; }, "The version of kernelc/context.h that this module was built with.");
+    module.def("cpu_level", &cpu_level, "What the vector unit can do: \"baseline\", \"avx2\" or \"avx512\".");
     module.def("open_library", &open_library, py::arg("path"), "Open a shared library for good; its handle.");
     module.def("symbol", &symbol, py::arg("handle"), py::arg("name"), "The address of a function in a library.");
     module.def("set_threads", &set_threads, py::arg("n"), "How many threads run a launch; 0: one per core.");

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import os
 import re
 import shutil
 import subprocess
@@ -101,6 +102,22 @@ def test_no_compiler_at_all_is_said(root, monkeypatch, tmp_path):
     assert "set CXX" in caught.value.advice
 
 
+def test_a_compiler_that_was_taken_off_the_path_is_not_used(root, native, monkeypatch, tmp_path):
+    native(path=shutil.which("c++"), id="GNU", version="12")
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(NoCompiler, match="there is no C\\+\\+ compiler on this machine"):
+        compiler()
+
+
+def test_where_there_is_none_cmake_is_asked_once(root, native, monkeypatch, tmp_path, runs):
+    native(path="/no/such/c++", id="GNU", version="12")
+    monkeypatch.setenv("PATH", str(tmp_path))
+    for _ in range(2):
+        with pytest.raises(NoCompiler, match="there is no C\\+\\+ compiler on this machine"):
+            compiler()
+    assert len(runs) == 1
+
+
 @pytest.mark.parametrize("first", ["exit 1", "echo 'int main' ; exit 0", 'case "$*" in *c++17*) exit 1;; esac'])
 def test_a_compiler_that_does_not_work_is_said(root, make_counting, first):
     make_counting(first)
@@ -113,6 +130,7 @@ def test_the_compiler_of_the_native_core_is_not_looked_for_again(
 ):
     counting = make_counting()
     monkeypatch.delenv("CXX")
+    monkeypatch.setenv("PATH", f"{os.environ['PATH']}{os.pathsep}{counting.path.parent}")
     version = compiler().version
     probe._probed.cache_clear()
     runs.clear()
@@ -147,6 +165,7 @@ def test_unless_it_changed(root, native, make_counting, monkeypatch, tmp_path, c
     monkeypatch.setenv("CXX", real)
     version = compiler().version
     monkeypatch.delenv("CXX")
+    monkeypatch.setenv("PATH", f"{os.environ['PATH']}{os.pathsep}{counting.path.parent}")
     if change == "version":
         native(path=str(counting.path), id="Cray", version="0.1")
         assert (compiler().path, compiler().version, compiler().identity) != (counting.path, "0.1", "Cray")

@@ -1,4 +1,5 @@
-"""From a kernel's source to machine code: lowering, adjoint, C++, the tool chain, the entry address. All cached."""
+"""From a kernel's source to machine code: lowering, adjoint, C++, the tool chain (or what the kernel's package brings),
+the entry address. All cached."""
 
 from __future__ import annotations
 
@@ -29,10 +30,11 @@ from ..codegen import (
     watched_arrays,
 )
 from ..config import config
+from ..errors import CompilerFailed, ToolchainError
 from ..frontend import Lowered, Source, lower
 from ..frontend.source import Capture
-from ..toolchain import build_many, simd
-from ..types import Scalar
+from ..toolchain import Shipped, build_many, libmvec, shipped_with, simd
+from ..types import Scalar, leaves
 
 
 @dataclass(frozen=True)
@@ -90,6 +92,7 @@ class Variant:
         """Kernels compiled for the GPU (cuda/launching.py)."""
         self._reads: dict[frozenset[int], tuple[frozenset[int], frozenset[int], frozenset[int]]] = {}
         self._widths: dict[tuple[str, frozenset[int], int], int] = {}
+        self._served: dict[Any, frozenset[int]] = {}
         walk = list(self.kernel.body.walk())
         self.written = sorted({s.array.position for s in walk if isinstance(s, (ir.Store, ir.Atomic))})
         self.read = sorted({s.array.position for s in walk if isinstance(s, ir.Load)})
@@ -186,23 +189,103 @@ class Variant:
         missing = [k for k in dict.fromkeys(keys) if k not in self._binaries]
         if missing:
             codes = {k: self.code(k[0], k[1], contiguous, k[4]) for k in missing}
-            units = _units(codes)
-            libraries = build_many({
-                name: _unit([codes[k].text for k in group], [k[4] for k in group]) for name, group in units.items()
-            })  # fmt: skip
-            for name, group in units.items():
-                for k in group:
-                    self._binaries[k] = self._open(k, codes[k], str(libraries[name]))
+            absent = {k: code for k, code in codes.items() if not self._take_shipped(k, code)}
+            if absent:
+                self._build(absent)
         return [self._binaries[k] for k in keys]
+
+    def _build(self, codes: Mapping[Any, Code]) -> None:
+        units = _units(codes)
+        try:
+            libraries = build_many({
+                name: unit([codes[k].text for k in group], [k[4] for k in group]) for name, group in units.items()
+            })  # fmt: skip
+        except CompilerFailed:
+            raise
+        except ToolchainError as error:
+            for k in codes:
+                if not self._take_stand_in(k):
+                    raise self._without_compiler(error, k) from None
+            return
+        for name, group in units.items():
+            for k in group:
+                self._binaries[k] = self._open(k, codes[k], str(libraries[name]), codes[k].name)
 
     def key(self, which: str, seeds: frozenset[int], contiguous: frozenset[int], total: int) -> Any:
         """What machine code depends on. Launches too small to fill a group run thread by thread."""
         width = self.width(which, seeds)
         return (which, seeds, contiguous, config.debug, width if total >= width else 0)
 
-    def _open(self, key: Any, code: Code, path: str) -> Binary:
+    # -- machine code that the kernel's package brings
+    @cached_property
+    def shipped(self) -> Shipped | None:
+        return shipped_with(self.source.function.__module__ or "")
+
+    @cached_property
+    def all_reals(self) -> frozenset[int]:
+        """The arrays that could carry a gradient."""
+        arrays = [(i, p.array) for i, p in enumerate(self.kernel.params) if p.array is not None]
+        return frozenset(i for i, a in arrays if any(s.is_float for s in leaves(a.type.element)))
+
+    def served(self, seeds: frozenset[int], contiguous: frozenset[int], total: int) -> frozenset[int]:
+        """For which arrays the adjoint is made that runs where one for `seeds` is asked for: for those; or for all, if
+        nothing can be built here and the package brings only that one."""
+        if self.shipped is None or seeds == self.all_reals:
+            return seeds
+        key = self.key("adjoint", seeds, contiguous, total)
+        if key not in self._served:
+            self._served[key] = self._find_served(key, total)
+        return self._served[key]
+
+    def _find_served(self, key: Any, total: int) -> frozenset[int]:
+        seeds: frozenset[int] = key[1]
+        if not self.adjoint_reads(seeds)[0]:
+            return seeds  # nothing will run
+        try:
+            self.binaries([("adjoint", seeds)], key[2], total)
+        except CompilerFailed:
+            raise
+        except ToolchainError as error:
+            try:
+                self.binaries([("adjoint", self.all_reals)], key[2], total)
+            except ToolchainError:
+                raise error from None
+            return self.all_reals
+        return seeds
+
+    def _take_shipped(self, key: Any, code: Code, width: int | None = None) -> bool:
+        """Use the package's own machine code, if it has it."""
+        if self.shipped is None:
+            return False
+        found = self.shipped.find(code.name, unit([code.text], [key[4] if width is None else width]))
+        if found is None:
+            return False
+        try:
+            self._binaries[key] = self._open(key, code, str(found[0]), found[1])
+        except OSError:
+            return False  # made for another C library: as if it were not there
+        return True
+
+    def _take_stand_in(self, key: Any) -> bool:
+        """Where nothing can be built: the package's code for launches thread by thread serves those in lanes."""
+        return bool(key[4]) and self._take_shipped(key, self.code(key[0], key[1], key[2], 0), 0)
+
+    def _without_compiler(self, error: ToolchainError, key: Any) -> ToolchainError:
+        """The error, and what came with the package."""
+        if self.shipped is None:
+            return error
+        names = [p.name for p in self.kernel.params]
+        what = f"its {key[0]}" + (f" by {', '.join(names[i] for i in sorted(key[1]))}" if key[1] else "")
+        loose = [names[i] for i, p in enumerate(self.kernel.params) if p.array is not None and i not in key[2]]
+        apart = f", with elements of {', '.join(loose)} that do not lie side by side" if loose else ""
+        debug = ", in debug mode" if config.debug else ""
+        return type(error)(
+            f"{error.message}\n{self.shipped.package} brings machine code, but none for {self.source.name} as it is "
+            f"asked for here: {what} in {self.real}{apart}{debug}", advice=error.advice)  # fmt: skip
+
+    def _open(self, key: Any, code: Code, path: str, symbol: str) -> Binary:
         kernel = self.ir_of(key[0], key[1])
-        entry = _native.symbol(_native.open_library(path), code.name)
+        entry = _native.symbol(_native.open_library(path), symbol)
         parallel = is_parallel(kernel) and not config.debug
         rows = is_parallel_by_rows(kernel) and not parallel and not config.debug
         strips = [] if config.debug or parallel or rows else strip_arrays(kernel)
@@ -236,10 +319,10 @@ def _units(codes: Mapping[Any, Code]) -> dict[str, list[Any]]:
     return {c.name: [k] for k, c in codes.items()}
 
 
-def _unit(texts: Sequence[str], widths: Sequence[int]) -> str:
+def unit(texts: Sequence[str], widths: Sequence[int]) -> str:
     """A translation unit of several kernels."""
     used = [w for w in widths if w]
-    return HEADER + (lanes_header(texts, used, simd().libmvec) if used else "") + "".join(texts)
+    return HEADER + (lanes_header(texts, used, libmvec()) if used else "") + "".join(texts)
 
 
 def _symbol(name: str) -> str:
@@ -256,7 +339,7 @@ def prebuild(jobs: Sequence[tuple[Variant, str, frozenset[int], frozenset[int]]]
         if key not in variant._binaries:
             pending.append((variant, key, variant.code(which, seeds, contiguous, key[4], f"_{n}")))
     if pending:
-        text = _unit([code.text for _, _, code in pending], [key[4] for _, key, _ in pending])
+        text = unit([code.text for _, _, code in pending], [key[4] for _, key, _ in pending])
         (library,) = build_many({"batch": text}).values()
         for variant, key, code in pending:
-            variant._binaries[key] = variant._open(key, code, str(library))
+            variant._binaries[key] = variant._open(key, code, str(library), code.name)

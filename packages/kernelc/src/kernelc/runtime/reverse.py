@@ -243,12 +243,13 @@ class Sweep:
         if on_gpu:
             binary = binary_of(plan.variant, ("adjoint", entry.seeds, dense, not apart))
         else:
-            (binary,) = plan.variant.binaries([("adjoint", entry.seeds)], dense, total if apart else 1)
+            (binary,) = plan.variant.binaries([("adjoint", entry.adjoint)], dense, total if apart else 1)
         if apart:
             special = self._special(entry, binary)
         else:
             special = {}
             self._use([entry.args[i] for i in entry.active])
+        spare = self._spare(entry)
         words = [head]
         for i, (pack, a, m) in enumerate(zip(plan.packers, entry.args, memory, strict=True)):
             if pack is not None:
@@ -256,6 +257,7 @@ class Sweep:
             else:
                 assert m is not None
                 address, content, _, grad, final = m
+                grad = spare.get(i, grad)
                 words.append(array_words(address, a.shape, content.strides, grad, final, special=i in special))
         self.program.keep((entry, binary, memory))
         if on_gpu:
@@ -264,11 +266,26 @@ class Sweep:
             self.program.add_call(launch.run)
             self.on_gpu = True
             return
-        step = strips.add_launch(self.program, binary, b"".join(words), total, entry.args, self.tape._scratch, apart)
+        step = strips.add_launch(self.program, binary, b"".join(words), total, entry.args, self.tape._scratch, apart,
+                                 spare)  # fmt: skip
         for i, number in special.items():
             if number is not None:
                 self.places[number] = (step, binary.layout.slots[i].role("grad"))
         self.codes[step] = binary.code
+
+    def _spare(self, entry: Entry) -> dict[int, Data]:
+        """Zeros for the gradients that the adjoint brings, and nobody asked for."""
+        assert entry.plan is not None
+        if entry.adjoint == entry.seeds:
+            return {}
+        found = {}
+        for i in entry.plan.variant.adjoint_reads(entry.adjoint)[0] - entry.active:
+            like = entry.args[i]._data
+            buffer = self.tape._scratch.get(-1 - i, like.nbytes)
+            self.program.add_zero(buffer.ctypes.data, buffer.nbytes)
+            self.program.keep(buffer)
+            found[i] = buffer.view(like.dtype).reshape(like.shape)
+        return found
 
     def _special(self, entry: Entry, binary: Any) -> dict[int, int | None]:
         """The arguments whose gradient the launch writes instead of adding to it (None), or only reads: the weights of

@@ -7,7 +7,9 @@ itself, every other one to a copy that starts at zero; the copies are then added
 from __future__ import annotations
 
 import struct
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -51,12 +53,15 @@ def row_grain(block: bytes, total: int) -> int:
     return row * max(1, -(-_LEAST_ROW_THREADS // max(row, 1)))
 
 
-def targets_of(binary: Any, args: list[Any]) -> list[np.ndarray[Any, Any]]:
-    """The memory that the threads of a launch add to together."""
+def targets_of(binary: Any, args: list[Any], spare: Mapping[int, Any]) -> list[np.ndarray[Any, Any]]:
+    """The memory that the threads of a launch add to together; `spare` has gradients of arrays that have none."""
     found = []
     for ref in binary.strips:
         a = args[ref.position]
-        data = a.grad._data if ref.role == "grad" else a._data
+        if ref.role == "grad" and ref.position in spare:
+            data = spare[ref.position]
+        else:
+            data = a.grad._data if ref.role == "grad" else a._data
         if not data.flags.c_contiguous:
             return []
         found.append(data)
@@ -64,12 +69,13 @@ def targets_of(binary: Any, args: list[Any]) -> list[np.ndarray[Any, Any]]:
 
 
 def add_launch(
-    program: Any, binary: Any, block: bytes, total: int, args: list[Any], scratch: Scratch, parallel: bool
-) -> int:
+    program: Any, binary: Any, block: bytes, total: int, args: list[Any], scratch: Scratch, parallel: bool,
+    spare: Mapping[int, Any] = MappingProxyType({}),
+) -> int:  # fmt: skip
     """Add a launch to a program, in strips where that pays; returns the step of the launch itself."""
     if binary.rows and parallel:
         return int(program.add_launch(binary.entry, block, total, True, None, row_grain(block, total)))
-    targets = targets_of(binary, args) if parallel else []
+    targets = targets_of(binary, args, spare) if parallel else []
     length = strip_length(binary, total, targets)
     if not length:
         return int(program.add_launch(binary.entry, block, total, binary.parallel and parallel))

@@ -53,6 +53,8 @@ class Entry:
     dim: tuple[int, ...] = ()
     device: str = "cpu"
     seeds: frozenset[int] | None = None
+    adjoint: frozenset[int] = frozenset()
+    """The seeds of the adjoint that will run: those above, or more (compile.Variant.served)."""
     active: frozenset[int] = frozenset()
     needs: dict[int, Need] = field(default_factory=dict)
     finals: dict[int, Need] = field(default_factory=dict)
@@ -181,8 +183,12 @@ class Tape:
         """Find out what the adjoint will read, and which arrays carry a gradient from here on."""
         assert entry.plan is not None
         args = entry.args
-        active, values, finals = entry.plan.variant.adjoint_reads(seeds)
-        entry.seeds, entry.active = seeds, active
+        plan, total = entry.plan, launches.packed(entry.dim)[0]
+        entry.seeds = entry.adjoint = seeds
+        if entry.device == "cpu":
+            entry.adjoint = plan.variant.served(seeds, plan.contiguous, total)
+        entry.active = active = plan.variant.adjoint_reads(seeds)[0]
+        _, values, finals = plan.variant.adjoint_reads(entry.adjoint)
         self._activate([args[i] for i in active])
         for i in values:
             storage = args[i]._storage
@@ -205,9 +211,9 @@ class Tape:
         assert plan is not None
         launches.apply_settings()
         total, head = launches.packed(entry.dim)
-        if entry.seeds is not None and plan.binaries[total >= plan.width] is None:
+        if entry.active and plan.binaries[total >= plan.width] is None:
             # Both sweeps are built in one run of the tool chain.
-            plan.variant.binaries([("forward", frozenset()), ("adjoint", entry.seeds)], plan.contiguous, total)
+            plan.variant.binaries([("forward", frozenset()), ("adjoint", entry.adjoint)], plan.contiguous, total)
         binary = launches.prepare(plan, total)
         if plan.variant.records:
             entry.record = _native.Record()

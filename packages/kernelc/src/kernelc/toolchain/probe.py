@@ -65,7 +65,18 @@ class Compiler:
 def compiler() -> Compiler:
     """The compiler of this machine; CXX chooses another one. Raises `NoCompiler`."""
     command = _command(os.environ.get("CXX", "").strip())
-    return _probed(cache.open_root(), command, _stamp(command))
+    if not command and os.environ.get("PATH") in _searched:
+        raise NoCompiler("there is no C++ compiler on this machine")
+    try:
+        return _probed(cache.open_root(), command, _stamp(command))
+    except NoCompiler:
+        if not command:
+            _searched.add(os.environ.get("PATH"))
+        raise
+
+
+_searched: set[str | None] = set()
+"""Values of PATH with which CMake found no compiler: it takes a while, and may be asked again for every kernel."""
 
 
 def _command(chosen: str) -> tuple[str, ...]:
@@ -82,7 +93,9 @@ def _command(chosen: str) -> tuple[str, ...]:
             raise NoCompiler(f"CXX is {chosen!r}, but there is no program {words[0]!r}")
         return (os.path.abspath(found), *words[1:])
     native = _native_build()
-    if native and shutil.which(native["path"]):
+    folders = os.environ.get("PATH", os.defpath).split(os.pathsep)
+    # A compiler that PATH does not lead to is one that the user does not want, or does not know of: CXX names it.
+    if native and os.path.dirname(native["path"]) in folders and shutil.which(native["path"]):
         return (native["path"],)
     found = next(filter(None, map(shutil.which, _NAMES)), None)
     return (os.path.abspath(found),) if found else ()
@@ -134,6 +147,8 @@ def _ask_cmake(folder: Path, command: tuple[str, ...]) -> Path:
     """Configure the probe, or only its second half where the build of the native core has answered the first."""
     import subprocess
 
+    if not command and not _find("cmake"):
+        raise NoCompiler("there is no C++ compiler on this machine")
     here, record = Path(__file__).with_name("cmake"), folder / "record.json"
     asked = [
         f"-DKERNELC_FLAGS={';'.join(FLAGS)}",
@@ -193,13 +208,17 @@ def _still(native: dict[str, str]) -> bool:
     return native["version"] in said
 
 
-@functools.cache
 def program(name: str) -> str:
     """CMake or Ninja: from its PyPI package, else from PATH."""
-    found = _packaged(name) or shutil.which(name)
+    found = _find(name)
     if not found:
         raise ToolchainError(f"{name} was not found", advice=f"pip install {name}")
-    return str(found)
+    return found
+
+
+@functools.cache
+def _find(name: str) -> str | None:
+    return _packaged(name) or shutil.which(name)
 
 
 def _packaged(name: str) -> str | None:

@@ -1,14 +1,31 @@
-"""How wide the vector registers are that the compiler targets: asked once of its predefined macros."""
+"""What vector units can do: the levels that machine code is made for, and which of them this machine has.
+
+Kernels that are compiled here are compiled for this very processor (-march=native); the level only says how many of
+their threads run side by side. Kernels that come with a package are there once for each level (shipped.py).
+"""
 
 from __future__ import annotations
 
 import functools
-import json
+import os
 import platform
 from dataclasses import dataclass
 
-from . import cache, probe
-from .probe import Compiler, compiler
+from kernelc.errors import WrongChoice
+
+_PLAIN = ("-march=x86-64",)
+_AVX2 = (*_PLAIN, "-mavx2", "-mfma", "-mbmi", "-mbmi2", "-mpopcnt")
+_AVX512 = (*_AVX2, "-mavx512f", "-mavx512cd", "-mavx512bw", "-mavx512dq", "-mavx512vl")
+
+
+@dataclass(frozen=True)
+class Level:
+    """What a processor needs to run some machine code, and the compiler's flags that make it."""
+
+    name: str
+    bytes: int
+    """Of a vector register."""
+    flags: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -19,46 +36,39 @@ class Simd:
     libmvec: bool
 
 
+def levels(machine: str) -> tuple[Level, ...]:
+    """The levels of an architecture, lowest first; every processor has the first."""
+    if machine not in ("x86_64", "AMD64"):
+        return (Level("baseline", 16),)
+    # What native/cpu.cpp looks for must be what these flags let the compiler use.
+    return Level("baseline", 16, _PLAIN), Level("avx2", 32, _AVX2), Level("avx512", 64, _AVX512)
+
+
+@functools.cache
+def own_levels() -> tuple[Level, ...]:
+    """The levels that this processor can run, lowest first; KERNELC_CPU names the highest to be used."""
+    from kernelc import _native
+
+    known = levels(platform.machine())
+    names = [level.name for level in known]
+    highest = names.index(_native.cpu_level())
+    asked = os.environ.get("KERNELC_CPU", "").strip()
+    if asked:
+        if asked not in names[: highest + 1]:
+            raise WrongChoice(f"KERNELC_CPU={asked} in the environment is nothing that this processor can run",
+                              advice=f"choose one of {', '.join(names[: highest + 1])}, or unset it")  # fmt: skip
+        highest = names.index(asked)
+    return known[: highest + 1]
+
+
 def simd() -> Simd:
-    """The vector unit of the machine that kernels are compiled for."""
-    return _ask(compiler())
+    """The vector unit of this machine."""
+    return Simd(own_levels()[-1].bytes, libmvec())
 
 
-@functools.lru_cache(maxsize=4)
-def _ask(found: Compiler) -> Simd:
-    import hashlib
-
-    question = repr((found.command, found.flags, found.stamp, probe.cpu()))
-    path = cache.open_root() / "probe" / f"{hashlib.sha256(question.encode()).hexdigest()[:16]}.simd.json"
-    try:
-        record = json.loads(path.read_text(encoding="utf-8"))
-        return Simd(int(record["bytes"]), bool(record["libmvec"]))
-    except (OSError, ValueError, KeyError, TypeError):
-        made = _measure(found)
-    with cache.writing():
-        path.parent.mkdir(mode=0o700, exist_ok=True)
-        cache.write(path, json.dumps({"bytes": made.bytes, "libmvec": made.libmvec}))
-    return made
-
-
-def _measure(found: Compiler) -> Simd:
-    import subprocess
-
-    flags = [f for f in found.flags if f.startswith(("-m", "-std"))]
-    command = [*found.command, *flags, "-dM", "-E", "-x", "c++", "/dev/null"]
-    run = subprocess.run(command, capture_output=True, text=True, check=False)
-    macros = {line.split()[1] for line in run.stdout.splitlines() if line.startswith("#define ")}
-    if "__AVX512F__" in macros and "__AVX512DQ__" in macros:
-        width = 64
-    elif "__AVX2__" in macros:
-        width = 32
-    else:
-        width = 16
-    return Simd(width, "__x86_64__" in macros and _has_libmvec())
-
-
-def _has_libmvec() -> bool:
-    """glibc has the whole set of vector functions from 2.35 on."""
+@functools.cache
+def libmvec() -> bool:
+    """Whether the C library has the whole set of vector functions: glibc from 2.35 on, on x86-64."""
     name, version = platform.libc_ver()
     numbers = [int(n) for n in version.split(".")[:2] if n.isdigit()]
-    return name == "glibc" and numbers >= [2, 35]
+    return platform.machine() == "x86_64" and name == "glibc" and numbers >= [2, 35]

@@ -174,6 +174,8 @@ class Direct:
         return found
 
     def adjoint_binary(self, seeds: frozenset[int], total: int) -> Any:
+        if self.plan.variant.served(seeds, self.plan.contiguous, total) != seeds:
+            raise _Unfit  # an adjoint that brings more than was asked for runs over arrays
         (binary,) = self.plan.variant.binaries([("adjoint", seeds)], self.plan.contiguous, total)
         return _checked(binary, total)
 

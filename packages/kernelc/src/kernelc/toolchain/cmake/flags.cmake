@@ -1,7 +1,9 @@
 # Which of KERNELC_FLAGS and KERNELC_LIBRARIES does the compiler take? Writes the record of the probe as JSON.
 #
 # In:  KERNELC_COMPILER (path; further words of CXX), KERNELC_ID, KERNELC_VERSION, KERNELC_FLAGS, KERNELC_LIBRARIES,
-#      KERNELC_RECORD (the file to write). Runs inside the project beside it, or alone: cmake -D... -P flags.cmake
+#      KERNELC_RECORD (the file to write).
+# Out: the record; and where it is included, `flags` and `libraries`: those that are taken.
+# Runs inside the project beside it, in KernelcAot.cmake, or alone: cmake -D... -P flags.cmake
 cmake_minimum_required(VERSION 3.20)
 
 get_filename_component(folder "${KERNELC_RECORD}" DIRECTORY)
@@ -68,14 +70,14 @@ function(kernelc_json result)
     set(${result} "${array}" PARENT_SCOPE)
 endfunction()
 
-kernelc_json(command ${KERNELC_COMPILER})
-kernelc_json(flags ${flags})
-kernelc_json(libraries ${libraries})
+kernelc_json(command_array ${KERNELC_COMPILER})
+kernelc_json(flag_array ${flags})
+kernelc_json(library_array ${libraries})
 file(WRITE "${KERNELC_RECORD}" "{
-\"command\": ${command},
+\"command\": ${command_array},
 \"id\": \"${KERNELC_ID}\",
 \"version\": \"${KERNELC_VERSION}\",
-\"flags\": ${flags},
-\"libraries\": ${libraries}
+\"flags\": ${flag_array},
+\"libraries\": ${library_array}
 }
 ")

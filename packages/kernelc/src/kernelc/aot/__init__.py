@@ -1,0 +1,52 @@
+"""`kernelc.aot`: which kernels a package brings as machine code, so that its users need no compiler.
+
+    from kernelc import aot
+    from mypackage.kernels import cloth, springs
+
+    AHEAD = [*aot.kernels(cloth, springs), *aot.kernels(springs.stiffness, adjoint=False)]
+
+The CMake function `kernelc_add_kernels` reads that list when the wheel is built (docs/kernelc/ahead.md).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from types import ModuleType
+from typing import Any
+
+from ..errors import WrongUse
+from ..runtime.kernels import Kernel
+from ..types import FLOAT32, FLOAT64, Scalar
+
+__all__ = ["Ahead", "kernels"]
+
+
+@dataclass(frozen=True)
+class Ahead:
+    """A kernel to be compiled ahead of time."""
+
+    kernel: Kernel
+    adjoint: bool = True
+    """With its adjoint for all arrays, which serves for any of them."""
+    lanes: bool = True
+    """With code that runs threads side by side; else launches of any size run thread by thread, which is slower."""
+    reals: tuple[Scalar, ...] = (FLOAT32, FLOAT64)
+
+
+def kernels(*what: Any, adjoint: bool = True, lanes: bool = True, reals: tuple[Any, ...] = ()) -> list[Ahead]:
+    """Declare kernels, or all kernels that are defined in modules. Of two declarations of one, the later one holds."""
+    found = [kernel for one in what for kernel in _kernels_of(one)]
+    return [Ahead(kernel, adjoint, lanes, reals or Ahead.reals) for kernel in found]
+
+
+def _kernels_of(one: Any) -> Iterator[Kernel]:
+    if isinstance(one, Kernel):
+        yield one
+    elif isinstance(one, ModuleType):
+        for value in vars(one).values():
+            if isinstance(value, Kernel) and value.source.function.__module__ == one.__name__:
+                yield value
+    else:
+        raise WrongUse(f"kernelc.aot.kernels takes kernels and modules, not {one!r}",
+                       advice="a kernel that a function makes: call that function")  # fmt: skip

@@ -1,0 +1,48 @@
+"""Writes the C++ of a package's kernels: run by KernelcAot.cmake, with the arguments that it gives.
+
+    python generate.py SOURCE_DIR DECLARATION FOLDER MACHINE LEVELS
+
+A script, not a module of kernelc: when kernelc's own wheel is built its native core is not there yet, and a package
+beside kernelc in one repository is built in an environment that has only NumPy.
+"""
+
+import importlib
+import sys
+from pathlib import Path
+from types import ModuleType
+
+
+def main(source: str, declaration: str, folder: str, machine: str, names: str) -> None:
+    sys.path[:0] = [source, str(Path(__file__).parents[3])]
+    # Generating launches nothing: an empty module will do for the native core.
+    sys.modules.setdefault("kernelc._native", ModuleType("kernelc._native"))
+    _leave_parents_alone(Path(source), declaration)
+    module = importlib.import_module(declaration)
+
+    from kernelc.aot import generate
+    from kernelc.toolchain.simd import levels
+
+    known = levels(machine.rpartition("-")[2])
+    wanted = names.split(",") if names else [level.name for level in known]
+    unknown = set(wanted) - {level.name for level in known}
+    if unknown or known[0].name not in wanted:
+        there = ", ".join(level.name for level in known)
+        sys.exit(f"KERNELC_AOT_LEVELS={names}: {machine} has {there}, and always needs the first")
+    ahead = generate.declared(module)
+    if not ahead:
+        sys.exit(f"{declaration} declares no kernel: it has no AHEAD, and defines none")
+    generate.write(ahead, [level for level in known if level.name in wanted], Path(folder), machine)
+
+
+def _leave_parents_alone(source: Path, declaration: str) -> None:
+    """The packages around the declaration are not run: they may need what the machine that builds does not have."""
+    parts = declaration.split(".")[:-1]
+    for count in range(1, len(parts) + 1):
+        name = ".".join(parts[:count])
+        if parts[0] != "kernelc":
+            package = sys.modules[name] = ModuleType(name)
+            package.__path__ = [str(source.joinpath(*parts[:count]))]
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
