@@ -10,14 +10,17 @@ import json
 import multiprocessing
 import os
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import ModuleType
 
 from ..codegen import lanes_refused
+from ..errors import WrongChoice
 from ..runtime.compile import Variant, unit
-from ..toolchain import probe, shipped
+from ..toolchain import shipped
+from ..toolchain.probe import LIBRARIES
 from ..toolchain.simd import Level
+from ..toolchain.simd import levels as levels_of
 from . import Ahead, kernels
 
 _UNIT = 40_000
@@ -42,17 +45,19 @@ def declared(module: ModuleType) -> list[Ahead]:
     return list({one.kernel: one for one in found}.values())
 
 
-def write(ahead: Sequence[Ahead], levels: Sequence[Level], folder: Path, machine: str) -> None:
-    """Write sources, index and a list of both for CMake. The first of `levels` is the one that every processor has."""
+def write(ahead: Sequence[Ahead], folder: Path, machine: str, names: Sequence[str] = ()) -> None:
+    """Write sources, index and a list of both for CMake. `machine`: "linux-x86_64"; `names`: of levels, all if none."""
+    levels = _chosen(machine, names)
     pieces = [piece for found in _each(ahead, levels) for piece in found]
     lines = [
         f"set(KERNELC_FLAGS {_words([f for f in shipped.FLAGS if f != '-shared'])})",
-        f"set(KERNELC_LIBRARIES {_words(probe.LIBRARIES)})",
+        f"set(KERNELC_LIBRARIES {_words(LIBRARIES)})",
         f"set(KERNELC_LEVELS {_words([level.name for level in levels])})",
     ]
     index: dict[str, dict[str, str]] = {}
     for level in levels:
-        own = [piece for piece in pieces if piece.level == level.name]
+        # A kernel without reals is the same in both precisions.
+        own = list({piece.key: piece for piece in reversed(pieces) if piece.level == level.name}.values())[::-1]
         names = [_write_unit(folder / f"{level.name}-{n}.cpp", group) for n, group in enumerate(_groups(own))]
         index[level.name] = {piece.key: piece.label for piece in own}
         lines.append(f"set(KERNELC_FLAGS_{level.name} {_words(level.flags)})")
@@ -60,6 +65,18 @@ def write(ahead: Sequence[Ahead], levels: Sequence[Level], folder: Path, machine
     table = {"format": shipped.FORMAT, "machine": machine, "kernels": index}
     _put(folder / shipped.INDEX, json.dumps(table, indent=1) + "\n")
     _put(folder / "sources.cmake", "# Written by kernelc.aot.\n" + "\n".join(lines) + "\n")
+
+
+def _chosen(machine: str, names: Sequence[str]) -> list[Level]:
+    """Some levels of an architecture; the one that every processor has is always needed."""
+    known = levels_of(machine.rpartition("-")[2])
+    there = [level.name for level in known]
+    if names and (set(names) - set(there) or there[0] not in names):
+        raise WrongChoice(f"{machine} has no kernels for {','.join(names)} alone",
+                          advice=f"choose {there[0]}, and with it any of {', '.join(there)}")  # fmt: skip
+    # On an architecture with several levels the lowest is all that is left of old machines: they run thread by thread.
+    lowest = known[0] if len(known) == 1 else replace(known[0], bytes=0)
+    return [level for level in (lowest, *known[1:]) if not names or level.name in names]
 
 
 def _each(ahead: Sequence[Ahead], levels: Sequence[Level]) -> Iterator[list[Piece]]:
@@ -98,15 +115,15 @@ def _widths(
 ) -> Iterator[tuple[str, int]]:
     """The levels and numbers of lanes that a kernel is compiled for.
 
-    Code that runs thread by thread gains little from wide registers: it is there once, for every processor. On an
-    architecture with several levels the lowest is all that is left of old machines, and they run that.
+    Code that runs thread by thread gains little from wide registers: it is there once, for every processor.
     """
     yield levels[0].name, 0
     chosen = ahead.kernel.options.lanes
     if chosen == 0 or not ahead.lanes or lanes_refused(variant.ir_of(which, seeds)):
         return
-    for level in levels[1:] or levels:
-        yield level.name, chosen or level.bytes // variant.real.size
+    for level in levels:
+        if level.bytes:
+            yield level.name, chosen or level.bytes // variant.real.size
 
 
 def _piece(
@@ -127,7 +144,7 @@ def _groups(pieces: Sequence[Piece]) -> list[list[Piece]]:
     """What is compiled together: small pieces, but no two of one name, which would have functions of one name."""
     groups: list[list[Piece]] = []
     open_group: list[Piece] = []
-    for piece in dict.fromkeys(pieces):
+    for piece in pieces:
         if len(piece.text) >= _UNIT:
             groups.append([piece])
             continue

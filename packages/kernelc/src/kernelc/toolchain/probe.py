@@ -147,7 +147,7 @@ def _ask_cmake(folder: Path, command: tuple[str, ...]) -> Path:
     """Configure the probe, or only its second half where the build of the native core has answered the first."""
     import subprocess
 
-    if not command and not _find("cmake"):
+    if not command and not (_find("cmake") and _find("ninja")):
         raise NoCompiler("there is no C++ compiler on this machine")
     here, record = Path(__file__).with_name("cmake"), folder / "record.json"
     asked = [

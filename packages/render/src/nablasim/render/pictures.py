@@ -60,7 +60,8 @@ class Surface:
     @property
     def kind(self) -> tuple[bool, bool, bool, bool, bool]:
         """Which kernel colours it."""
-        return self.texture is not None, self.wrapped, self.lights is not None, self.shines, self.harmonics
+        textured = self.texture is not None
+        return textured, textured and self.wrapped, self.lights is not None, self.shines, self.harmonics
 
     def arguments(self, t: Triangles) -> list[Array]:
         """paint, uv, texture, normal, position, pose, sky, material, lights: with a row for each band."""

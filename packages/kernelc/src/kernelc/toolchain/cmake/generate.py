@@ -20,18 +20,15 @@ def main(source: str, declaration: str, folder: str, machine: str, names: str) -
     module = importlib.import_module(declaration)
 
     from kernelc.aot import generate
-    from kernelc.toolchain.simd import levels
+    from kernelc.errors import KernelError
 
-    known = levels(machine.rpartition("-")[2])
-    wanted = names.split(",") if names else [level.name for level in known]
-    unknown = set(wanted) - {level.name for level in known}
-    if unknown or known[0].name not in wanted:
-        there = ", ".join(level.name for level in known)
-        sys.exit(f"KERNELC_AOT_LEVELS={names}: {machine} has {there}, and always needs the first")
     ahead = generate.declared(module)
     if not ahead:
         sys.exit(f"{declaration} declares no kernel: it has no AHEAD, and defines none")
-    generate.write(ahead, [level for level in known if level.name in wanted], Path(folder), machine)
+    try:
+        generate.write(ahead, Path(folder), machine, [name for name in names.split(",") if name])
+    except KernelError as error:
+        sys.exit(f"{error}\n{error.advice}")
 
 
 def _leave_parents_alone(source: Path, declaration: str) -> None:

@@ -1,0 +1,41 @@
+"""The kernels that the wheel brings as machine code: all of them. Read when the wheel is built (CMakeLists.txt)."""
+
+from kernelc import aot
+from nablasim.physics.kernels import (
+    air,
+    bending,
+    bodies,
+    body_contacts,
+    body_loads,
+    body_planes,
+    loads,
+    mass,
+    membrane,
+    pairing,
+    particles,
+    pendula,
+    planes,
+    self_contact,
+    shapes,
+    smoke,
+    springs,
+    surfaces,
+    tets,
+    touching,
+)
+
+AHEAD = [
+    *aot.kernels(
+        air, bending, bodies, body_loads, body_planes, loads, mass, membrane, pairing, particles, planes,
+        self_contact, shapes, smoke, springs, tets,
+    ),
+    *(one for family in body_contacts.FAMILIES.values() for one in aot.kernels(*vars(family).values())),
+    # What decides who meets whom, and how stiff a system is, has no gradient.
+    *aot.kernels(
+        surfaces, touching, air.air_damping, bending.hinge_stiffness, membrane.membrane_stiffness,
+        planes.plane_stiffness, self_contact.self_contact_stiffness, springs.spring_stiffness, tets.tet_stiffness,
+        adjoint=False,
+    ),
+    # A thread is a whole rollout, and a launch has few: minutes of compiling would buy nothing.
+    *aot.kernels(pendula, lanes=False),
+]  # fmt: skip

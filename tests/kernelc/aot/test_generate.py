@@ -1,0 +1,109 @@
+"""What is written for CMake: the same wherever it is written, one piece for each thing that a launch may ask for."""
+
+import json
+import shutil
+import types
+
+import pytest
+
+import kernelc as kc
+from kernelc import aot
+from kernelc.aot import generate
+from kernelc.toolchain import shipped
+
+
+@kc.kernel
+def double(x: kc.Array[float], y: kc.Array[float]):
+    i = kc.tid()
+    y[i] = 2.0 * x[i]
+
+
+@kc.kernel(lanes=0)
+def count(n: kc.Array[int]):
+    n[0] += 1
+
+
+@pytest.fixture
+def write(tmp_path):
+    """Writes what is declared; returns by level what each piece is."""
+
+    def labels(ahead, machine="linux-x86_64"):
+        generate.write(ahead, tmp_path, machine)
+        index = json.loads((tmp_path / "index.json").read_text())
+        assert index["machine"] == machine
+        return {level: sorted(label.split(".")[-1] for label in held.values())
+                for level, held in index["kernels"].items()}  # fmt: skip
+
+    return labels
+
+
+def test_pieces_of_a_kernel(write):
+    assert write(aot.kernels(double, reals=(kc.float32,))) == {
+        "baseline": ["double float32 adjoint", "double float32 forward"],
+        "avx2": ["double float32 adjoint x8", "double float32 forward x8"],
+        "avx512": ["double float32 adjoint x16", "double float32 forward x16"],
+    }
+    assert write(aot.kernels(double, adjoint=False), "linux-aarch64") == {
+        "baseline": ["double float32 forward", "double float32 forward x4", "double float64 forward",
+                     "double float64 forward x2"],
+    }  # fmt: skip
+
+
+def test_what_has_no_lanes_or_no_gradient_has_no_pieces_of_them(write):
+    forward = ["count float32 forward", "count float64 forward"]
+    assert write(aot.kernels(count)) == {"baseline": forward[:1], "avx2": [], "avx512": []}
+    threads = write(aot.kernels(double, lanes=False))
+    assert len(threads["baseline"]) == 4 and not threads["avx2"]
+
+
+def test_a_declaration():
+    module = types.ModuleType(__name__)
+    module.first, module.other, module.number = double, count, 3
+    assert [one.kernel for one in aot.kernels(module)] == [double, count]
+    module.AHEAD = [*aot.kernels(module), *aot.kernels(count, adjoint=False)]
+    assert [(one.kernel, one.adjoint) for one in generate.declared(module)] == [(double, True), (count, False)]
+    with pytest.raises(kc.WrongUse, match="takes kernels and modules, not 3"):
+        aot.kernels(3)
+
+
+def test_a_digest_knows_content_and_not_places():
+    text = '#include "kernelc/kernel.h"\n#line 3 "/home/a/k.py"\nint x;\n    #line 4\nint y;\n'
+    elsewhere = text.replace("/home/a/k.py", "C:/b.py").replace("#line 4", "#line 5")
+    assert shipped.digest(text) == shipped.digest(elsewhere) != shipped.digest(text.replace("x", "z"))
+    assert "#line" not in shipped.plain(text)
+
+
+def test_a_package_is_built_the_same_everywhere(package, installed, build_package, tmp_path):
+    elsewhere = shutil.copytree(package, tmp_path / "another place")
+    target = tmp_path / "site"
+    said = build_package(elsewhere, target, hash_seed=5, KERNELC_AOT_LEVELS="baseline")
+    assert not said, said
+    indices = [site / "springs/_kernels/index.json" for site in (installed, target)]
+    first, second = (json.loads(index.read_text())["kernels"] for index in indices)
+    assert list(second) == ["baseline"] and second["baseline"] == first["baseline"]
+    labels = [label.split(".")[-1] for label in first["baseline"].values()]
+    assert len(labels) == 15 and len([label for label in labels if label.startswith("power float32")]) == 4
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"KERNELC_AOT_LEVELS": "sse9"}, "linux-x86_64 has no kernels for sse9 alone"),
+        ({"KERNELC_AOT_LEVELS": "avx2"}, "choose baseline, and with it any of"),
+        ({"declaration": "springs.kernels"}, "declares no kernel"),
+        ({"declaration": "springs.nowhere"}, "No module named 'springs.nowhere'"),
+    ],
+)
+def test_what_cannot_be_built_is_said(package, build_package, tmp_path, change, said):
+    changed = shutil.copytree(package, tmp_path / "package")
+    if "declaration" in change:
+        project = changed / "CMakeLists.txt"
+        project.write_text(project.read_text().replace("springs.kernels.ahead", change.pop("declaration")))
+    output = build_package(changed, tmp_path / "site", **change)
+    words = " ".join(output.split())  # CMake breaks lines
+    assert said in words and "the kernels of springs cannot be made into C++" in words
+
+
+def test_a_wheel_may_come_without_kernels(package, build_package, tmp_path):
+    assert not build_package(package, tmp_path / "site", KERNELC_AOT="OFF")
+    assert not (tmp_path / "site/springs/_kernels").exists()
