@@ -11,7 +11,7 @@ import os
 import platform
 from dataclasses import dataclass
 
-from kernelc.errors import WrongChoice
+from kernelc.errors import ToolchainError, WrongChoice
 
 _PLAIN = ("-march=x86-64",)
 _AVX2 = (*_PLAIN, "-mavx2", "-mfma", "-mbmi", "-mbmi2", "-mpopcnt")
@@ -49,6 +49,9 @@ def own_levels() -> tuple[Level, ...]:
     """The levels that this processor can run, lowest first; KERNELC_CPU names the highest to be used."""
     from kernelc import _native
 
+    if not hasattr(_native, "cpu_level"):
+        raise ToolchainError("the native core of kernelc is older than its Python sources",
+                             advice="build it anew: make install, or pip install --editable packages/kernelc")  # fmt: skip
     known = levels(platform.machine())
     names = [level.name for level in known]
     highest = names.index(_native.cpu_level())
