@@ -51,7 +51,7 @@ def own_levels() -> tuple[Level, ...]:
 
     if not hasattr(_native, "cpu_level"):
         raise ToolchainError("the native core of kernelc is older than its Python sources",
-                             advice="build it anew: make install, or pip install --editable packages/kernelc")  # fmt: skip
+                             advice="build it anew: pip install --editable packages/kernelc")  # fmt: skip
     known = levels(platform.machine())
     names = [level.name for level in known]
     highest = names.index(_native.cpu_level())
