@@ -56,7 +56,7 @@ def test_a_browser_shows_the_page(out, tmp_path, width):
             tab.on("pageerror", lambda error: said.append(str(error)))
             tab.goto((out / "report.html").as_uri())
             images = tab.evaluate("[...document.images].map(i => i.complete && i.naturalWidth > 0)")
-            assert len(images) == 8 and all(images)
+            assert len(images) == 10 and all(images)
             assert not said
             assert tab.evaluate("document.documentElement.scrollWidth") <= width, "the page is wider than the screen"
             assert tab.evaluate("parseFloat(getComputedStyle(document.body).fontSize)") >= 14

@@ -1,9 +1,12 @@
 """The report of a fit can be read by itself; videos are read from files and folders."""
 
+import base64
+import io
 import re
 
 import numpy as np
 import pytest
+from PIL import Image
 from small_scenes import beam, beam_problem, film, pendulum_problem
 
 from nablasim import render, sysid
@@ -17,9 +20,25 @@ def page(tmp_path_factory):
 
 def test_the_page_needs_nothing_else(page):
     assert "A beam" in page and "beam.mu" in page and "90% interval" in page
-    # Target, first guess and what was found: a strip and an overlay of each.
-    assert page.count("data:image/png;base64,") == 6 and page.count("data:image/svg+xml;base64,") == 2
+    # Target, first guess and what was found: a strip and a blend of each, and a strip of target and found together.
+    assert page.count("data:image/png;base64,") == 7 and page.count("data:image/svg+xml;base64,") == 2
     assert not re.search(r"<script|<link|https?://|src=\"(?!data:)", page)
+
+
+def test_the_videos_run_side_by_side_without_a_script(page):
+    (content,) = re.findall(r"data:image/webp;base64,([^\"]+)", page)
+    animation = Image.open(io.BytesIO(base64.b64decode(content)))
+    assert animation.n_frames == 13 and animation.info["loop"] == 0
+    colours = []
+    for k in (0, 12):
+        animation.seek(k)
+        colours.append(np.asarray(animation.convert("RGB"), float))
+    height = colours[0].shape[0] // 2
+    upper, lower = (np.abs(c[:height, :300] - d[:height, :300]).max() for c, d in (colours, colours[::-1]))
+    assert upper > 50 and lower > 50, "the target moves"
+    # At the end of the fit, target and found are the same: no orange and no blue, but grey and white.
+    both = colours[1][height + 40 :, 330:]
+    assert np.ptp(both, axis=-1).max() < 40 and both.min() < 130
 
 
 def test_what_is_not_certified_is_said(tmp_path):

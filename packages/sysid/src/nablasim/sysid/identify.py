@@ -32,8 +32,15 @@ class Case:
 
     stage: Stage
     video: Video
+    """As it is compared."""
+    recording: Video
+    """As it was filmed, scaled."""
     problem: Problem
     warnings: list[str] = field(default_factory=list)
+
+    def report(self, fit: Fit, folder: str | Path, **options: Any) -> Path:
+        """Write the report of a fit, with the video and the scene."""
+        return fit.report(folder, recording=self.recording.frames, scene=self.stage.script.text, **options)
 
     def fit(self, **options: Any) -> Fit:
         """See `sysid.fit.fit`. What is kept belongs to this scene file."""
@@ -47,10 +54,10 @@ def prepare(
     script = scene if isinstance(scene, Script) else read_scene(scene)
     stage = Stage(script)
     found = params(stage, estimate)
-    seen = watch(stage, video, fps=fps)
+    seen, recording = watch(stage, video, fps=fps)
     rate = (len(seen) - 1) / float(seen.times[-1])
     problem = Problem(stage.model, target=seen, observe=stage.observe(), dt=stage.time_step(rate), params=found)
-    return Case(stage, seen, problem, _warnings(problem, stage))
+    return Case(stage, seen, recording, problem, _warnings(problem, stage))
 
 
 def _warnings(problem: Problem, stage: Stage) -> list[str]:

@@ -16,19 +16,28 @@ import numpy as np
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
+from nablasim.sysid.films import shown
+
 if TYPE_CHECKING:
     from nablasim.sysid.fit import Fit
 
 DISTRIBUTIONS = ("kernelc", "nablasim-physics", "nablasim-render", "nablasim-sysid", "numpy", "torch")
-FRAMES = 6
-"""Pictures in a strip."""
-LARGER = 3
-"""Pixels of the report for each of the video: small videos are looked at."""
 
 
-def write_report(fit: Fit, folder: str | Path = "out", *, title: str = "What was found") -> Path:
-    """Write report.html into a folder, and give its path. It is renamed into place: a failure leaves the old one."""
-    return write_page(Path(folder) / "report.html", _page(fit, title))
+def write_report(
+    fit: Fit,
+    folder: str | Path = "out",
+    *,
+    title: str = "What was found",
+    recording: NDArray[Any] | None = None,
+    scene: str = "",
+) -> Path:
+    """Write report.html into a folder, and give its path. It is renamed into place: a failure leaves the old one.
+
+    recording: the video (frames, height, width, 3) of which the target was made, to be shown as well
+    scene: the text of the scene file, if there is one
+    """
+    return write_page(Path(folder) / "report.html", _page(fit, title, recording, scene))
 
 
 def write_page(file: Path, page: str) -> Path:
@@ -56,73 +65,30 @@ def made_by() -> str:
     return f"Made by {command}, {written}; {python}; {', '.join(f'{n} {v}' for n, v in _versions().items())}"
 
 
-def _page(fit: Fit, title: str) -> str:
+def _page(fit: Fit, title: str, recording: NDArray[Any] | None, scene: str) -> str:
     rows = [
         (e.name, "" if e.unit == "1" else e.unit, f"{first:.4g}", f"{e.value:.6g}",
-         f"{e.low:.6g} … {e.high:.6g}" if e.certified else "not certified", "; ".join(e.why))
+         f"{e.low:.6g} … {e.high:.6g}" if e.certified else "")
         for e, first in zip(fit.estimates, fit.problem.space.numbers(fit.starts[fit.best].first))
     ]  # fmt: skip
+    against: dict[str, list[str]] = {}
+    for e in fit.estimates:
+        for reason in e.why:
+            against.setdefault(reason, []).append(e.name)
     return filled(
         "report.html.j2",
         title=title,
         fit=fit,
         rows=rows,
+        against={reason: "all" if len(n) == len(rows) > 1 else ", ".join(n) for reason, n in against.items()},
+        scene=scene,
         level=f"{fit.estimates[0].level:.0%}",
-        films=_films(fit),
+        films=shown(fit, recording),
         loss=svg(_draw_losses(fit)),
         landscape=svg(_draw_landscape(fit)),
         misfit=fit.certificate.misfit,
         made_by=made_by(),
     )
-
-
-# -- pictures
-def _films(fit: Fit) -> list[dict[str, str]]:
-    """Target, first guess and what was found: a strip of frames, and all of them over each other."""
-    problem = fit.problem
-    found = problem.residuals(fit.u)[1]
-    if found is None:
-        return []
-    target = np.asarray(problem.target.frames, np.float64)
-    if target.ndim == 4 and found.ndim == 3:
-        target = target[..., :3].mean(axis=-1)
-    first = problem.residuals(fit.starts[fit.best].first)[1]
-    films = [("target", target), ("first guess", first), ("found", found)]
-    return [
-        {"name": name, "strip": _png(_strip(film)), "overlay": _png(_overlay(film))}
-        for name, film in films
-        if film is not None
-    ]
-
-
-def _strip(film: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Some frames side by side."""
-    chosen = np.unique(np.linspace(0, len(film) - 1, FRAMES).round().astype(int))
-    gap = np.ones_like(film[0][:, :1])
-    parts = [part for k in chosen for part in (film[k], gap)]
-    return np.concatenate(parts[:-1], axis=1)
-
-
-def _overlay(film: NDArray[np.float64]) -> NDArray[np.float64]:
-    """A motion in one picture, early frames faint."""
-    chosen = np.unique(np.linspace(0, len(film) - 1, 8).round().astype(int))
-    if film.ndim == 4:
-        from nablasim.render import overlay
-
-        return np.asarray(overlay(film[..., :3]), np.float64) / 255
-    shade = np.linspace(0.25, 1.0, len(chosen)).reshape(-1, 1, 1)
-    return (film[chosen] * shade).max(axis=0)
-
-
-def _png(picture: NDArray[np.float64]) -> str:
-    from PIL import Image
-
-    pixels = np.rint(np.clip(picture[..., :3] if picture.ndim == 3 else picture, 0, 1) * 255).astype(np.uint8)
-    image = Image.fromarray(pixels)
-    larger = image.resize((LARGER * image.width, LARGER * image.height), Image.Resampling.NEAREST)
-    buffer = io.BytesIO()
-    larger.save(buffer, format="png", optimize=True)
-    return base64.b64encode(buffer.getvalue()).decode()
 
 
 # -- curves

@@ -56,6 +56,6 @@ def identify(
     with refusing(FitFailed, ValueError, ph.Diverged, ph.StepTooLarge, advice=advice):
         fit = case.fit(starts=starts, seed=seed, save=kept, progress=True)
     with refusing(kc.KernelError, advice="`nablasim doctor` says what this machine lacks"):
-        page = fit.report(report, title=f"{video.name}: {', '.join(wanted)}")
+        page = case.report(fit, report, title=f"{video.name}: {', '.join(wanted)}")
     output().print(escape(str(fit.table())), highlight=False)
     output().print(f"[bold]{escape(str(page))}[/]", highlight=False)

@@ -24,8 +24,11 @@ class BadVideo(ValueError):
     """A video that cannot be used for a scene; the message says what to do."""
 
 
-def watch(stage: Stage, path: str | Path, *, fps: float | None = None) -> Video:
-    """Read the part of a video that a scene is about. `fps` is believed instead of what the file says."""
+def watch(stage: Stage, path: str | Path, *, fps: float | None = None) -> tuple[Video, Video]:
+    """Read the part of a video that a scene is about: as it is compared, and as it was filmed, both scaled.
+
+    `fps` is believed instead of what the file says.
+    """
     path, entry = Path(path), stage.entries.video
     rate = _rate(stage, path, fps)
     first = _read(path, most=1, fps=rate)
@@ -41,13 +44,14 @@ def watch(stage: Stage, path: str | Path, *, fps: float | None = None) -> Video:
     whole = Video(frames[skip:], fps=rate, noise=entry.noise)
     if entry.compare == "colour":
         noise = entry.noise or (ROUNDING if path.is_dir() else None)
-        return Video(whole.frames, whole.times, noise=noise)
+        return Video(whole.frames, whole.times, noise=noise), whole
     background = background_of(stage, whole)
     try:
         seen = masks(whole, background)
     except ValueError as error:
         raise BadVideo(f"{path}: {error}") from error
-    return Video(np.stack([scaled(f, (height, width)) for f in seen.frames]), whole.times, noise=entry.noise)
+    silhouettes = np.stack([scaled(f, (height, width)) for f in seen.frames])
+    return Video(silhouettes, whole.times, noise=entry.noise), whole
 
 
 def _rate(stage: Stage, path: Path, fps: float | None) -> float:
