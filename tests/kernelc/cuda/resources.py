@@ -8,11 +8,14 @@ ptxas ends it with an error.
 
 from __future__ import annotations
 
+import hashlib
+import json
 import statistics
 import sys
 import tempfile
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import astuple
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -23,12 +26,13 @@ from cuda import corpus, repository  # noqa: E402
 
 from kernelc import types as t  # noqa: E402
 from kernelc.codegen import DEVICE_HEADER, Code  # noqa: E402
-from kernelc.toolchain import Resources, nvcc, resources  # noqa: E402
+from kernelc.toolchain import Resources, cache_root, nvcc, resources  # noqa: E402
+from kernelc.toolchain.build import headers_in  # noqa: E402
 
 ARCHITECTURE = 80
 BATCH = 150_000
 """Characters of CUDA that go to one run of nvcc."""
-RANDOM_PROGRAMS = 60
+RANDOM_PROGRAMS = 8
 
 
 def measured(codes: Iterable[Code]) -> dict[str, Resources]:
@@ -40,9 +44,16 @@ def measured(codes: Iterable[Code]) -> dict[str, Resources]:
         batches[-1].append(code.text)
 
     def compile_batch(texts: list[str]) -> dict[str, Resources]:
-        found = resources(DEVICE_HEADER + "".join(texts), ARCHITECTURE)
-        print(f"{len(found)} kernels", file=sys.stderr, flush=True)
-        return found
+        text = DEVICE_HEADER + "".join(texts)
+        # Kept, so that a second run goes on where the first one ended.
+        about = (text, nvcc().version, nvcc().flags, headers_in(nvcc().include), ARCHITECTURE)
+        kept = cache_root() / "resources" / f"{hashlib.sha256(repr(about).encode()).hexdigest()[:16]}.json"
+        if not kept.exists():
+            found = resources(text, ARCHITECTURE)
+            kept.parent.mkdir(exist_ok=True)
+            kept.write_text(json.dumps({name: astuple(what) for name, what in found.items()}))
+            print(f"{len(found)} kernels", file=sys.stderr, flush=True)
+        return {name: Resources(*numbers) for name, numbers in json.loads(kept.read_text()).items()}
 
     with ThreadPoolExecutor(2) as pool:
         return {name: what for found in pool.map(compile_batch, batches) for name, what in found.items()}
@@ -73,6 +84,7 @@ def row_of_many(title: str, codes: Sequence[Code]) -> str:
 
 
 def page() -> str:
+    rows = rows_of_the_repository()
     with tempfile.TemporaryDirectory() as folder:
         many = [
             row_of_many("corpus of the laws", corpus.codes_of_the_laws(variants=corpus.PLAIN)),
@@ -90,7 +102,7 @@ stored and loaded because registers did not suffice.
 
 | kernel | forward | adjoint |
 |---|---|---|
-{chr(10).join(rows_of_the_repository())}
+{chr(10).join(rows)}
 
 ## Kernels of the tests
 

@@ -1,5 +1,6 @@
 """Arrays on a GPU: made there, moved, viewed, shared, freed. The stand-in kills whoever reads its memory."""
 
+import ctypes
 import gc
 
 import numpy as np
@@ -7,6 +8,7 @@ import pytest
 
 import kernelc as kc
 from kernelc.runtime.cuda import device as devices
+from kernelc.runtime.cuda import dlpack
 
 
 @kc.struct
@@ -180,6 +182,48 @@ def test_tensors_on_a_gpu_are_shared(driver):
     assert x._address == tensor.__cuda_array_interface__["data"][0]
     kc.launch(double, 4, [tensor], [y])
     np.testing.assert_array_equal(y.numpy(), [0, 2, 4, 6])
+
+
+class Offered:
+    """Memory on the GPU that speaks DLPack only, as a producer makes it: a capsule around a DLManagedTensor."""
+
+    def __init__(self, array, gpu=0, strides=None, code=2, bits=64):
+        self.array, self.gpu, self.asked = array, gpu, []
+        shape = (ctypes.c_int64 * array.ndim)(*array.shape)
+        steps = (ctypes.c_int64 * array.ndim)(*strides) if strides else None
+        self.tensor = dlpack.Tensor(array._address - 8, 2, gpu, array.ndim, code, bits, 1, shape, steps, 8)
+
+    def __dlpack_device__(self):
+        return (2, self.gpu)
+
+    def __dlpack__(self, stream=None):
+        self.asked.append(stream)
+        new = ctypes.pythonapi.PyCapsule_New
+        new.argtypes, new.restype = (ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p), ctypes.py_object
+        return new(ctypes.addressof(self.tensor), b"dltensor", None)
+
+
+def test_memory_that_speaks_dlpack_is_shared(driver):
+    theirs = kc.array(np.arange(6.0).reshape(2, 3), device="cuda")
+    offered = Offered(theirs)
+    mine = kc.from_dlpack(offered)
+    assert offered.asked == [1]
+    assert mine.device == "cuda" and mine._address == theirs._address and mine.shape == (2, 3)
+    mine.zero_()
+    assert theirs.numpy().sum() == 0
+    turned = kc.from_dlpack(Offered(theirs, strides=(1, 2)))
+    assert turned.shape == (2, 3)
+    assert kc.array(Offered(kc.zeros(3, dtype=int, device="cuda"), code=0, bits=32)).dtype is kc.array([1]).dtype
+
+
+def test_dlpack_of_another_gpu_or_of_other_numbers(driver):
+    theirs = kc.zeros(3, device="cuda")
+    with pytest.raises(kc.WrongDevice, match="on GPU 1, and kernels run on GPU 0") as caught:
+        kc.from_dlpack(Offered(theirs, gpu=1))
+    assert "CUDA_VISIBLE_DEVICES" in caught.value.advice
+    for code, bits in ((4, 16), (2, 16), (5, 64)):  # bfloat16, half, complex
+        with pytest.raises(kc.WrongDtype, match=f"of kind {code} with {bits} bits"):
+            kc.array(Offered(theirs, code=code, bits=bits))
 
 
 def test_host_arrays_are_not_on_a_gpu(driver):

@@ -12,6 +12,7 @@ import numpy as np
 
 from .. import types as t
 from ..errors import ReadOnly, WrongDevice, WrongDtype, WrongIndex, WrongShape, WrongUse
+from .cuda import dlpack
 from .cuda.data import empty as device_empty
 from .cuda.data import foreign, upload
 from .memory import (
@@ -454,11 +455,20 @@ def _beside(place: Data, data: Data) -> Any:
     return upload(data) if is_on_gpu(place) else data
 
 
-def device_memory(data: Any) -> Any:
-    """The memory of a torch tensor on a GPU, or of anything else with a `__cuda_array_interface__`; else None."""
+def offers_device_memory(data: Any) -> bool:
+    """Whether this is memory of a GPU that somebody else has."""
     if is_tensor(data):
-        return foreign(data.detach()) if data.is_cuda else None
-    return foreign(data) if hasattr(data, "__cuda_array_interface__") else None
+        return bool(data.is_cuda)
+    return hasattr(data, "__cuda_array_interface__") or dlpack.is_offered(data)
+
+
+def device_memory(data: Any) -> Any:
+    """The memory of a torch tensor on a GPU, or of anything else that offers some; else None."""
+    if not offers_device_memory(data):
+        return None
+    if is_tensor(data):
+        return foreign(data.detach())
+    return foreign(data) if hasattr(data, "__cuda_array_interface__") else dlpack.taken(data)
 
 
 def _plain(data: Any) -> Any:

@@ -11,7 +11,7 @@ import numpy as np
 from .. import types as t
 from ..config import config
 from ..errors import WrongChoice, WrongDevice, WrongDtype, WrongShape, WrongUse
-from .arrays import Array, _check_real, device_memory, numbers, spread
+from .arrays import Array, _check_real, device_memory, numbers, offers_device_memory, spread
 from .cuda import data as gpu
 from .memory import Data, is_dense, is_on_gpu, is_tensor
 
@@ -207,8 +207,7 @@ def from_dlpack(source: Any, dtype: Any = None, requires_grad: bool = False) -> 
     """The memory of anything that speaks DLPack, shared."""
     if is_tensor(source):
         source = source.detach()
-    there = device_memory(source)
-    if there is not None:
+    if offers_device_memory(source):
         return array(source, dtype, requires_grad)
     if not hasattr(source, "__dlpack__"):
         raise WrongUse(f"{type(source).__name__} does not speak DLPack", advice="use kc.array(data)")

@@ -27,7 +27,7 @@ from ..errors import (
     WrongUse,
 )
 from ..frontend import Source, signature
-from .arrays import Array, device_memory, numbers
+from .arrays import Array, numbers, offers_device_memory
 from .compile import Options, Variant
 from .creation import array, copied
 from .cuda.device import device as gpu
@@ -204,7 +204,7 @@ class Kernel:
 
     def place(self, arg: Any) -> str | None:
         """Memory stays where it is; only lists go where arrays are made."""
-        return None if isinstance(arg, (list, tuple)) or device_memory(arg) is not None else "cpu"
+        return None if isinstance(arg, (list, tuple)) or offers_device_memory(arg) else "cpu"
 
     def fit_array(self, name: str, arg: Array, kind: t.ArrayType, real: t.Scalar) -> Array:
         if arg._source is not None and arg.real is not None:
