@@ -162,7 +162,7 @@ def _side_by_side(*parts: tuple[Any, int]) -> Any:
     """Values of so many numbers for each camera, or for all."""
     rows: list[Any] = [v.reshape(-1, k) if is_tensor(v) else np.asarray(v, float).reshape(-1, k) for v, k in parts]
     n = max(r.shape[0] for r in rows)
-    return concatenated([r.expand(n, -1) if is_tensor(r) else np.broadcast_to(r, (n, r.shape[1])) for r in rows], 1)
+    return concatenated([r if r.shape[0] == n else r.repeat(n, 1) if is_tensor(r) else r.repeat(n, 0) for r in rows], 1)
 
 
 # -- tensors, or arrays of kernelc

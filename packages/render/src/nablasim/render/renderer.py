@@ -230,7 +230,7 @@ def softness(style: Renderer) -> dict[str, float]:
         **{f"{name}_limit": limit for name, limit in limits.items()},
         **{f"{name}_reach": float(np.sqrt(limit)) for name, limit in limits.items()},
     }  # fmt: skip
-    return {name: float(np.clip(value, -HUGE, HUGE)) for name, value in numbers.items()}
+    return {name: max(-HUGE, min(value, HUGE)) for name, value in numbers.items()}
 
 
 @dataclass
