@@ -177,3 +177,10 @@ def test_pybullet_flies_as_we_do():
     # Steps of 1/240 s fall g dt t / 2 farther than exact ones: one centimetre after half a second.
     assert np.abs(theirs - ours).max() < 0.02
     assert np.abs(wrong - ours).max() > 0.1
+
+
+def test_looks_are_compared(tmp_path):
+    (chapter,) = reproduce("fig7", "ci", tmp_path, backend="serial")
+    assert [row[0] for row in chapter.tables[0].rows] == ["one colour", "shading", "texture"]
+    for search in chapter.data["searches"]:
+        assert len(search["errors"]) == 4 and search["errors"][3] < search["errors"][0]

@@ -250,9 +250,7 @@ class _Kept:
             except (ValueError, KeyError, TypeError) as error:
                 raise ValueError(f"{self.path} is not a fit that was kept: {error!r}; choose another file") from error
             if mark != self.mark:
-                raise ValueError(
-                    f"{self.path} keeps a fit of another problem, or with other settings"
-                )
+                raise ValueError(f"{self.path} keeps a fit of another problem, or with other settings")
             self.starts = starts
 
     def write(self, starts: list[Start]) -> None:

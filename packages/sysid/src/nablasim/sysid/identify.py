@@ -1,7 +1,7 @@
 """From a video and a scene file to what was searched for: what `nablasim identify` does, in Python.
 
-    case = sysid.prepare("bounce.mp4", "scene.yaml", ["density", "restitution"])
-    fit = case.fit()
+case = sysid.prepare("bounce.mp4", "scene.yaml", ["density", "restitution"])
+fit = case.fit()
 """
 
 from __future__ import annotations

@@ -22,12 +22,13 @@ from nablasim.sysid.sweep import sweep
 
 def experiments() -> dict[str, Experiment]:
     """All that can be reproduced, by name."""
+    from nablasim.sysid.experiments.fig7 import FIG7
     from nablasim.sysid.experiments.landscapes import LANDSCAPES
     from nablasim.sysid.experiments.table1 import TABLE1
     from nablasim.sysid.experiments.table2 import TABLE2
     from nablasim.sysid.experiments.table3 import TABLE3
 
-    made: list[Experiment] = [TABLE1, TABLE2, TABLE3, LANDSCAPES]
+    made: list[Experiment] = [TABLE1, TABLE2, TABLE3, LANDSCAPES, FIG7]
     return {e.name: e for e in made}
 
 
