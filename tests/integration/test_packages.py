@@ -1,11 +1,15 @@
 """What the four packages promise to each other."""
 
+import importlib
+import pkgutil
 import subprocess
 import sys
 from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
+
+from kernelc import aot
 
 ROOT = Path(__file__).parents[2]
 
@@ -22,6 +26,16 @@ def test_nablasim_is_a_namespace_of_three_distributions():
     assert not list(ROOT.glob("packages/*/src/nablasim/__init__.py"))
     for name in ("physics", "render", "sysid"):
         assert any(Path(folder, name).is_dir() for folder in spec.submodule_search_locations), name
+
+
+@pytest.mark.parametrize("name", ["physics", "render"])
+def test_every_kernel_comes_with_the_wheel(name):
+    folder = f"nablasim.{name}.kernels"
+    declared = {one.kernel for one in importlib.import_module(f"{folder}.ahead").AHEAD}
+    for found in pkgutil.iter_modules(importlib.import_module(folder).__path__):
+        module = importlib.import_module(f"{folder}.{found.name}")
+        missing = {one.kernel for one in aot.kernels(module)} - declared
+        assert not missing, f"{module.__name__}: declare {missing} in kernels/ahead.py"
 
 
 @pytest.mark.parametrize("name", ["physics", "render", "sysid"])

@@ -12,7 +12,7 @@ SURFACES = [(*texture, *light) for texture in ((False, False), (True, False), (T
 
 AHEAD = [
     *aot.kernels(bands, coverage, resolve, softras, triangles, visible),
-    *aot.kernels(*(make(*kind) for make in (softras.blend, visible.paint) for kind in SURFACES)),
+    *aot.kernels(*(make(kind) for make in (softras.blend, visible.paint) for kind in SURFACES)),
     # Lists of which triangle meets which tile have no gradient.
     *aot.kernels(bins, adjoint=False),
 ]
