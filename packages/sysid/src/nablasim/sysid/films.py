@@ -53,8 +53,8 @@ def shown(fit: Fit, recording: NDArray[Any] | None = None) -> Shown | None:
     first = problem.residuals(fit.starts[fit.best].first)[1]
     times = problem.bound.times
     pause = 1000 * float(np.median(np.diff(times))) if len(times) > 1 else 100.0
+    assert first is not None
     made = {"target": target, "first guess": first, "found": found}
-    made = {name: film for name, film in made.items() if film is not None}
     blends = {name: png(blend(film)) for name, film in made.items()}
     if found.ndim == 3:
         made["target (orange), found (blue)"] = both(target, found)
