@@ -89,6 +89,29 @@ def test_every_kind_of_picture_is_that_of_torch():
         np.testing.assert_allclose(x.grad.numpy(), leaf.grad.numpy(), atol=1e-9)
 
 
+@pytest.mark.parametrize("typed", [True, False])
+@pytest.mark.parametrize("mode", ["softras", "hard"])
+def test_what_is_painted_may_be_arrays_with_gradients(mode, typed):
+    rest, faces = scene("sphere")
+    rng, lights = np.random.default_rng(0), [render.Ambient(0.3), render.Point((1, 2, 3))]
+    renderer = render.Renderer(camera_of(), lights, mode=mode, size=SIZE)
+    kinds = {"colors": kc.float3, "texture": kc.float3, "uvs": kc.float2, "normals": kc.float3}
+    paint = {"colors": rng.uniform(size=rest.shape), "normals": rng.normal(size=rest.shape)}
+    picture = {"texture": rng.uniform(size=(4, 5, 3)), "uvs": rng.uniform(size=(len(rest), 2))}
+    for values in (paint, picture):
+        arrays = {
+            n: kc.array(v, requires_grad=True, **({"dtype": kinds[n]} if typed else {})) for n, v in values.items()
+        }
+        with kc.Tape() as tape:
+            image = renderer(kc.array(rest, dtype=kc.float3), faces, **arrays)
+        tape.backward(grads={image: np.ones((*SIZE, 4))})
+        leaves = {n: torch.tensor(v, requires_grad=True) for n, v in values.items()}
+        renderer(torch.tensor(rest), faces, **leaves).sum().backward()
+        for n, leaf in leaves.items():
+            assert leaf.grad.abs().max() > 0
+            np.testing.assert_allclose(arrays[n].grad.numpy(), leaf.grad.numpy(), atol=1e-12, err_msg=n)
+
+
 def test_states_of_a_rollout_become_a_batch():
     rest, faces = scene("sphere")
     states = [kc.array(rest * r, dtype=kc.float3, requires_grad=True) for r in (0.5, 0.8, 1.0)]

@@ -120,7 +120,7 @@ def _add_paint(found: dict[str, Any], mesh: Mapping[str, Any], make: Any, count:
         if value is not None:
             check_paint(name, value)
             given = check_shape(name, _numpy(value), shape, why=why, batch=True)
-            rows = make.real(value) if len(given) == 3 else make.real(value).reshape(1, *shape)
+            rows = _framed(make.real(value), given)
             found[name] = rows if rows.shape[1] else make.real(np.ones((1, 1, 3)))
     texture, uvs = mesh.get("texture"), mesh.get("uvs")
     if texture is None:
@@ -131,9 +131,14 @@ def _add_paint(found: dict[str, Any], mesh: Mapping[str, Any], make: Any, count:
     uv_faces = mesh.get("uv_faces")
     given = check_uvs(_numpy(uvs), None if uv_faces is None else _numpy(uv_faces), count, faces, batch=True)
     found["texture"] = make.real(texture)
-    found["uvs"] = make.real(uvs) if len(given) == 3 else make.real(uvs).reshape(1, *given)
+    found["uvs"] = _framed(make.real(uvs), given)
     if uv_faces is not None:
         found["uv_faces"] = make.whole(uv_faces)
+
+
+def _framed(value: Any, numbers: tuple[int, ...]) -> Any:
+    """With a dimension for frames in front of (things, numbers); an array of kernelc may hold vectors as its things."""
+    return value if len(numbers) == 3 else value.reshape(1, *value.shape)
 
 
 def _frames(rows: Mapping[str, int]) -> int:
@@ -191,9 +196,8 @@ class _Tensors:
 
     def points(self, name: str, value: Any) -> Any:
         value = self.vertices if name == "vertices" else self.real(value)
-        check_shape(name, value, (None, 3), batch=True)
         self.is_batch = self.is_batch or value.ndim == 3
-        return value if value.ndim == 3 else value.reshape(1, *value.shape)
+        return _framed(value, check_shape(name, value, (None, 3), batch=True))
 
     def real(self, value: Any) -> Any:
         if is_array(value):
@@ -221,8 +225,7 @@ class _Arrays:
         if isinstance(value, (list, tuple)):
             return self.stacked(name, value)
         array = value if is_array(value) else self.real(value)
-        check_shape(name, array.numpy(), (None, 3), batch=True)
-        return array.reshape(1, *array.shape) if array.numpy().ndim == 2 else array
+        return _framed(array, check_shape(name, array.numpy(), (None, 3), batch=True))
 
     def stacked(self, name: str, states: Sequence[Any]) -> Any:
         """Vertices of several states as one array, on the tape."""
