@@ -16,7 +16,10 @@ from ...native import function
 
 STEPS, DT, GRAVITY, SPACING, DENSITY = 64, 1e-3, -9.81, 0.1, 1000.0
 SOURCE = Path(__file__).with_name("fem.cpp")
-_CELLS = {5: (1, 1, 1), 40: (2, 2, 2), 100: (5, 2, 2), 1000: (10, 5, 4), 10_000: (20, 10, 10), 100_000: (50, 20, 20)}
+_CELLS = {
+    5: (1, 1, 1), 40: (2, 2, 2), 100: (5, 2, 2), 1000: (10, 5, 4), 8000: (20, 10, 8), 10_000: (20, 10, 10),
+    100_000: (50, 20, 20),
+}  # fmt: skip
 # A cell is cut into five tetrahedra, mirrored in every other cell, so that faces meet.
 _CORNERS = np.array([[0, 1, 3, 5], [0, 3, 2, 6], [0, 5, 6, 4], [3, 5, 7, 6], [0, 3, 6, 5]])
 

@@ -10,7 +10,7 @@ import struct
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from operator import is_not
+from operator import attrgetter, is_not
 from typing import Any
 
 import numpy as np
@@ -41,6 +41,7 @@ from .memory import add_copy, add_zero, dense_copy
 from .reverse import Sweep
 
 Need = tuple[Storage, int]
+_VERSION = attrgetter("version")
 
 
 @dataclass
@@ -416,8 +417,7 @@ class Tape:
         failure = self._forward.run()
         for storage in self._written:
             storage.version += 1
-        for storage in self._versions:
-            self._versions[storage] = storage.version
+        self._versions = {storage: storage.version for storage in self._versions}
         self._report(failure, self._codes, self._names)
 
     def _report(self, failure: Any, codes: dict[int, Any], names: dict[int, str]) -> None:
@@ -524,6 +524,8 @@ class Tape:
             advice="mark the leaves: kc.array(…, requires_grad=True); kc.explain(kernel) shows cuts")  # fmt: skip
 
     def _check_versions(self) -> None:
+        if list(map(_VERSION, self._versions)) == list(self._versions.values()):
+            return
         for storage, version in self._versions.items():
             if storage.version != version:
                 reader = self._reader(storage)

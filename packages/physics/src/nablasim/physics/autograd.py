@@ -29,8 +29,11 @@ class _Rollout(torch.autograd.Function):
     def backward(ctx: Any, *grads: torch.Tensor | None) -> tuple[Any, ...]:
         seeds = {name: g.detach().cpu().numpy() for name, g in zip(ctx.names, grads) if g is not None}
         found = ctx.pull(seeds)
-        made = [torch.as_tensor(g).to(dtype=dtype, device=device) for g, (dtype, device) in zip(found, ctx.leaves)]
-        return None, None, None, *made
+        return None, None, None, *[_like(torch.from_numpy(g), *leaf) for g, leaf in zip(found, ctx.leaves)]
+
+
+def _like(g: torch.Tensor, dtype: torch.dtype, device: torch.device) -> torch.Tensor:
+    return g if g.dtype == dtype and device.type == "cpu" else g.to(dtype=dtype, device=device)
 
 
 def differentiable(run: Run, names: list[str], pull: Pull, leaves: list[Any]) -> dict[str, Any]:

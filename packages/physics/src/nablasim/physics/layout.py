@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -307,10 +308,14 @@ class Layout:
 
     def fill(self, column: str, values: Mapping[str, Real], real: str) -> Real:
         """A given or state column, (worlds, rows, *element), from the values of those parameters that are there."""
-        made = self.steady[column].astype(real)
-        for parameter in self.by_column[column]:
-            if parameter.name in values:
-                self.write({column: made}, parameter, values[parameter.name])
+        steady, by = self.steady[column], self.by_column[column]
+        if len(by) == 1 and by[0].name in values and values[by[0].name].size == steady.size:
+            made = np.array(values[by[0].name], real).reshape(steady.shape)
+        else:
+            made = steady.astype(real)
+            for parameter in by:
+                if parameter.name in values:
+                    self.write({column: made}, parameter, values[parameter.name])
         made.flags.writeable = False
         return made
 
@@ -329,6 +334,10 @@ class Layout:
         self, grads: Mapping[str, Real], parameter: Parameter, shape: tuple[int, ...], lead: int = 0
     ) -> Real:
         """The gradient by a parameter's value of this shape, from those by the columns: sums where it was broadcast."""
+        if len(parameter.places) == 1:
+            whole = grads[parameter.places[0].column]
+            if whole.size == prod(shape):
+                return whole.reshape(shape).copy()
         aligned = (*shape[:lead], *self._aligned(parameter, shape[lead:]))
         parts = []
         for place in parameter.places:

@@ -22,8 +22,8 @@ class Leaves:
             raise TypeError("control is a dictionary of arrays over the steps; a policy is not supported here")
         self.model, self.steps = model, steps
         self.control = {name: _checked(model, name, value, steps) for name, value in (control or {}).items()}
-        values = [*((name, False, model[name]) for name in model.foreign),
-                  *((name, True, value) for name, value in self.control.items())]  # fmt: skip
+        values = [(name, False, value) for name, value in model.foreign.items()]
+        values += [(name, True, value) for name, value in self.control.items()]
         self.wanted = [(name, varies, value) for name, varies, value in values if needs_gradient(value)]
         """Name, whether it is of the control, and value of all that is differentiated by."""
         self.live = [(name, varies, value) for name, varies, value in values if is_kernelc(value)]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any
 
 import numpy as np
@@ -35,6 +35,7 @@ class Model:
         self.layout, self.real = layout, real
         self._values, self._off = dict(values), off
         self._like, self._changed = like, changed
+        self._present: frozenset[str] = frozenset()
 
     @property
     def batch(self) -> int | None:
@@ -105,6 +106,12 @@ class Model:
         changed = frozenset(place.column for name in moved for place in self.layout.parameters[name].places)
         return Model(self.layout, self.real, made, frozenset(off), self, changed)
 
+    def refreshed(self) -> Model:
+        """The same model with what its tensors and arrays hold now."""
+        places = (place for name in self.foreign for place in self.layout.parameters[name].places)
+        self.columns  # noqa: B018  (what does not change)
+        return Model(self.layout, self.real, self._values, self._off, self, frozenset(place.column for place in places))
+
     def parameter(self, name: str) -> Parameter:
         """The description of a parameter, in force or not, with the value that the scene was built with."""
         if name not in self.layout.parameters:
@@ -143,22 +150,29 @@ class Model:
         Columns that a replacement did not touch are those of the model that it came from.
         """
         like, self._like = self._like, None
-        made = {} if like is None else {n: a for n, a in like.columns.items() if n not in self._changed}
-        missing = [name for name in self.layout.steady if name not in made]
-        wanted = {p.name for column in missing for p in self.layout.by_column[column]} - self._off
-        numbers = {name: self._number(name) for name in wanted}
-        made.update((name, self.layout.fill(name, numbers, self.real)) for name in missing)
+        layout = self.layout
+        made = {} if like is None else dict(like.columns)
+        changed = layout.steady if like is None else self._changed
+        numbers: dict[str, Real] = {}
+        for column in changed:
+            for p in layout.by_column[column]:
+                if p.name not in numbers and p.name not in self._off:
+                    numbers[p.name] = self._number(p.name)
+            made[column] = layout.fill(column, numbers, self.real)
+        before = frozenset[str]() if like is None else like._present - self._changed
+        self._present = before.union(n for n in layout.optional if n in changed and made[n].any())
         return made
 
-    @cached_property
+    @property
     def present(self) -> frozenset[str]:
         """The optional columns that are not zero."""
-        return frozenset(name for name in self.layout.optional if self.columns[name].any())
+        self.columns  # noqa: B018  (they say it)
+        return self._present
 
     @cached_property
-    def foreign(self) -> list[str]:
+    def foreign(self) -> dict[str, Any]:
         """The parameters whose values are tensors or arrays of kernelc: they may ask for gradients."""
-        return [n for n, value in self._values.items() if type(value) is not np.ndarray and n not in self._off]
+        return {n: a for n, a in self._values.items() if type(a) is not np.ndarray and n not in self._off}
 
     def _number(self, name: str) -> Real:
         array = plain(self._values[name])
@@ -231,17 +245,27 @@ def _stacked(parameter: Parameter, values: list[Any], copies: int) -> Any:
 
 def shape_of(value: Any) -> tuple[int, ...] | None:
     """The shape of a tensor, of a kernelc array in NumPy's eyes, or of an array; None for anything else."""
-    if hasattr(value, "requires_grad") and hasattr(value, "numpy"):
-        return tuple(value.shape) if is_torch(value) else tuple(value.numpy().shape)
+    if is_torch(value):
+        return tuple(value.shape)
+    if is_kernelc(value):
+        return tuple(value.numpy().shape)
     return tuple(value.shape) if isinstance(value, np.ndarray) else None
 
 
 def is_torch(value: Any) -> bool:
-    return type(value).__module__.partition(".")[0] == "torch" or hasattr(value, "detach")
+    return _origin(type(value)) == "torch"
 
 
 def is_kernelc(value: Any) -> bool:
-    return not isinstance(value, np.ndarray) and hasattr(value, "requires_grad") and not is_torch(value)
+    return _origin(type(value)) == "kernelc"
+
+
+@cache
+def _origin(kind: type) -> str | None:
+    """Whose tensors or arrays a type is."""
+    if any(base.__module__.partition(".")[0] == "torch" for base in kind.__mro__):
+        return "torch" if hasattr(kind, "detach") else None
+    return "kernelc" if hasattr(kind, "requires_grad") and not issubclass(kind, np.ndarray) else None
 
 
 def needs_gradient(value: Any) -> bool:

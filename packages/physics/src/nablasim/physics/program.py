@@ -128,7 +128,7 @@ class Program:
         plain = {name: self._same(name, a) for name, a in (self.given | self.derived).items()}
         self.plain = Arrays(layout, real, {**plain, **indices}, present)
         """The same memory without gradients, for what only looks at it."""
-        self._segments: dict[int, Segment] = {}
+        self._segments: dict[tuple[int, frozenset[int] | None], Segment] = {}
         self._loaded: dict[str, Real] = {}
         self._limits: list[Limit] = []
         self.slack = 1.0
@@ -154,10 +154,11 @@ class Program:
 
     @cached_property
     def step_bytes(self) -> int:
-        """Memory of a recorded step: states, sums and varied columns of its own, and the adjoint of each."""
+        """Memory of a recorded step: a state and varied columns of its own, the adjoint of each, and perhaps a copy of
+        its sums."""
         varied = [self.layout.columns[name] for name in self.varied]
         beside = sum(system.step_bytes(self.layout) for system in self.systems)
-        return 2 * self._bytes([*self.state_columns, *self.sum_columns, *varied]) + beside
+        return 2 * self._bytes([*self.state_columns, *varied]) + self._bytes(self.sum_columns) + beside
 
     def _bytes(self, columns: list[Column]) -> int:
         size = np.dtype(self.real).itemsize
@@ -224,13 +225,14 @@ class Program:
         return values.reshape(self.layout.worlds, self.layout.count.get(c.table, 0), *c.shape)
 
     # -- steps
-    def segment(self, length: int) -> Segment:
-        """The tape of this many steps. Only a few lengths are kept: each has its own memory."""
-        if length not in self._segments:
+    def segment(self, length: int, seen: frozenset[int] | None = None) -> Segment:
+        """The tape of this many steps; see `Segment`. Only a few are kept: each has its own memory."""
+        key = (length, seen)
+        if key not in self._segments:
             if len(self._segments) >= 4:
                 del self._segments[next(iter(self._segments))]
-            self._segments[length] = Segment(self, length)
-        return self._segments[length]
+            self._segments[key] = Segment(self, length, seen)
+        return self._segments[key]
 
     def look(self, state: Values, look: Callable[[Step], Any]) -> Any:
         """Show a state to a function, as the step that would start there, without gradients."""
@@ -241,15 +243,25 @@ class Program:
 
 
 class Segment:
-    """A stretch of steps on one tape. Every step has memory of its own, so nothing is copied and all can be seen."""
+    """A stretch of steps on one tape. Every step has a state of its own, so nothing is copied and all can be seen.
 
-    def __init__(self, program: Program, length: int):
-        self.program, self.length = program, length
+    seen: the states that will be looked at, beside the first and the last; the others take turns in two places. None
+        is all of them. What needs little memory stays in the caches.
+
+    The sums of explicit steps share memory, too: hardly an adjoint asks for them, and the tape keeps a copy where one
+    does.
+    """
+
+    def __init__(self, program: Program, length: int, seen: frozenset[int] | None = None):
+        self.program, self.length, self.seen = program, length, seen
         leaf = program.differentiable
         columns = program.state_columns
+        spare = [{c.name: program.empty(c) for c in columns} for _ in range(0 if seen is None else 2)]
         self.states = [
-            {c.name: program.empty(c, requires_grad=leaf and k == 0) for c in columns} for k in range(length + 1)
-        ]
+            {c.name: program.empty(c, requires_grad=leaf and k == 0) for c in columns}
+            if k == 0 or seen is None or k in seen else spare[k % 2]
+            for k in range(length + 1)
+        ]  # fmt: skip
         start = {name: p.value for name, p in program.layout.parameters.items()}
         for c in columns:
             # Recording runs the steps once: from a state in which nothing divides by zero.
@@ -260,13 +272,17 @@ class Segment:
             {c.name: program.empty(c, requires_grad=program.given[c.name].requires_grad) for c in varied}
             for _ in range(length)
         ]
+        self._seen: list[dict[str, Real]] = [{name: a.numpy() for name, a in s.items()} for s in self.states]
+        sums = self._sums()
         with kc.Tape() as self.tape:
             for k in range(length):
-                self._record(k)
+                self._record(k, sums if program.integrator.explicit else self._sums())
 
-    def _record(self, k: int) -> None:
+    def _sums(self) -> dict[str, Array]:
+        return {c.name: self.program.empty(c) for c in self.program.sum_columns}
+
+    def _record(self, k: int, sums: Mapping[str, Array]) -> None:
         program = self.program
-        sums = {c.name: program.empty(c) for c in program.sum_columns}
         for total in sums.values():
             total.zero_()  # On the tape: a replay has to start from zero again, the launches only add.
         own = {**sums, **self.varied[k]}
@@ -276,13 +292,13 @@ class Segment:
 
     def start(self, state: Values, first: int) -> None:
         """Where the segment begins: a state, and the number of its first step."""
-        for name, a in self.states[0].items():
-            a.numpy()[...] = state[name]
+        for name, values in self._seen[0].items():
+            values[...] = state[name]
         self.program.first.numpy()[0] = first
 
     def state(self, k: int) -> dict[str, Real]:
-        """The state after k steps; shared memory."""
-        return {name: a.numpy() for name, a in self.states[k].items()}
+        """The state after k steps, one that is seen; shared memory."""
+        return self._seen[k]
 
     def backward(self, seeds: Mapping[int, Values], start: Values | None) -> dict[str, Real]:
         """Go back through the steps: the adjoint of the start from those of states 1 ... length.

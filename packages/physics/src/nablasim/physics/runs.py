@@ -15,7 +15,7 @@ from nablasim.physics.checkpoints import Plan, backward_order
 from nablasim.physics.layout import Real
 from nablasim.physics.program import Program, Segment, Values
 from nablasim.physics.solvers.backward_euler import Solves
-from nablasim.physics.stability import check_finite, check_step
+from nablasim.physics.stability import check_step, diverged, is_finite
 
 
 @dataclass(eq=False)
@@ -62,10 +62,11 @@ class Run:
             wanted = plan.first_sweep() if program.differentiable else set()
             for segment in range(plan.segments):
                 if segment in wanted:
-                    self._keep(segment, state)
+                    # The start is a model's, which never changes; what follows is memory of the program.
+                    self.kept[segment] = _copied(state) if segment else state
                 tape = self._run(segment, state)
                 low, high = plan.bounds(segment)
-                for step in range(low + self.frame - low % self.frame, high + 1, self.frame):
+                for step in self._frames(low, high):
                     self._see(frames, step // self.frame, tape.state(step - low))
                 state = tape.state(high - low)
             return frames
@@ -105,28 +106,43 @@ class Run:
         for name, values in state.items():
             frames[name][at] = values
 
+    def _seen(self, low: int, high: int) -> frozenset[int] | None:
+        """Which states of a stretch of steps are looked at: all of them, or the frames inside."""
+        program, length = self.program, high - low
+        same = length % self.frame == 0 or self.frame % length == 0  # Otherwise each pattern were a tape of its own.
+        if program.differentiable or not program.integrator.explicit or not same:
+            return None
+        return frozenset(step - low for step in self._frames(low, high - 1))
+
+    def _frames(self, low: int, high: int) -> range:
+        """The steps after `low` up to `high` after which there is a frame."""
+        return range(low + self.frame - low % self.frame, high + 1, self.frame)
+
     def _run(self, segment: int, state: Values) -> Segment:
         low, high = self.plan.bounds(segment)
-        tape = self.program.segment(high - low)
-        tape.start(state, low)
-        for k, arrays in enumerate(tape.varied):
-            for name, a in arrays.items():
-                a.numpy()[...] = self._flat(name, self.control[name][(low + k) // self.hold])
-        tape.tape.replay()
+        tape = self._play(low, high, state, self._seen(low, high))
+        if not is_finite(tape.state(high - low)):
+            self._at = -1
+            raise diverged(self.program.layout, self._play(low, high, _copied(tape.state(0)), None), low, self.dt)
         self._at = segment
-        check_finite(self.program.layout, tape, low, self.dt)
+        return tape
+
+    def _play(self, low: int, high: int, state: Values, seen: frozenset[int] | None) -> Segment:
+        tape = self.program.segment(high - low, seen)
+        tape.start(state, low)
+        for name in self.control:
+            for k, arrays in enumerate(tape.varied):
+                arrays[name].numpy()[...] = self._flat(name, self.control[name][(low + k) // self.hold])
+        tape.tape.replay()
         return tape
 
     # -- backward
-    def _keep(self, segment: int, state: Values) -> None:
-        self.kept[segment] = {name: values.copy() for name, values in state.items()}
-
     def _advance(self, low: int, high: int) -> None:
         state: Values = self.kept[low]
         for segment in range(low, high):
             tape = self._run(segment, state)
             state = tape.state(tape.length)
-        self._reached = {name: values.copy() for name, values in state.items()}
+        self._reached = _copied(state)
 
     def _keep_reached(self, segment: int) -> None:
         self.kept[segment] = dict(self._reached)
@@ -153,16 +169,20 @@ class Run:
     def _back(self, tape: Segment, segment: int, seeds: Values, adjoint: Values, by_control: Values) -> dict[str, Real]:
         low, high = self.plan.bounds(segment)
         inner: dict[int, Values] = {high - low: adjoint}
-        for step in range(low + self.frame - low % self.frame, high, self.frame):
+        for step in self._frames(low, high - 1):
             inner[step - low] = {name: self._seed(seeds, step, name) for name in seeds}
         start = None if low % self.frame else {name: self._seed(seeds, low, name) for name in seeds}
-        for arrays in tape.varied:
-            for a in arrays.values():
-                if a.requires_grad:
-                    a.grad.numpy()[...] = 0
+        asked = [name for name in self.control if self.program.given[name].requires_grad]
+        for name in asked:
+            for arrays in tape.varied:
+                arrays[name].grad.numpy()[...] = 0
         before = tape.backward(inner, start)
-        for k in range(tape.length - 1, -1, -1):
-            for name, a in tape.varied[k].items():
-                if a.requires_grad:
-                    by_control[name][(low + k) // self.hold] += self.program.worlds(name, a.grad.numpy())
+        for name in asked:
+            for k in range(tape.length - 1, -1, -1):
+                found = self.program.worlds(name, tape.varied[k][name].grad.numpy())
+                by_control[name][(low + k) // self.hold] += found
         return before
+
+
+def _copied(state: Values) -> dict[str, Real]:
+    return {name: values.copy() for name, values in state.items()}

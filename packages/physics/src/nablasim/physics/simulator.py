@@ -220,7 +220,7 @@ def _on_tape(run: Run, leaves: Leaves, tape: kc.Tape) -> dict[str, Any]:
     out = {name: kc.array(frames, dtype=layout.columns[name].element) for name, frames in run.forward().items()}
 
     def forward() -> None:
-        fresh = model.replace({name: value for name, varies, value in leaves.live if not varies})
+        fresh = model.refreshed()
         run.columns, run.control = fresh.columns, leaves.control_columns(fresh)
         run.program.owner = None
         for name, frames in run.forward().items():

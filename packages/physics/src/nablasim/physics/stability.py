@@ -205,23 +205,24 @@ def _largest(apply: Callable[[Floats], Floats], start: Floats, steps: int = 16) 
     return float(values[-1]), sum((q * w for q, w in zip(basis, vectors[:, -1])), np.zeros_like(start))
 
 
-def check_finite(layout: Layout, segment: Segment, first: int, dt: float) -> None:
-    """Refuse to go on from a state that is not finite, and say where that began."""
-    last = segment.state(segment.length)
-    if all(np.isfinite(values).all() for values in last.values()):
-        return
-    for k in range(1, segment.length + 1):
-        for name, values in segment.state(k).items():
-            if not np.isfinite(values).all():
-                column = layout.columns[name]
-                thing, row = owner(layout, column.table, int(np.argwhere(~np.isfinite(values))[0, 0]))
-                raise Diverged(
-                    f"{thing!r} blew up: its {column.name.partition('.')[2]} (row {row}) is not finite after step "
-                    f"{first + k} (t = {(first + k) * dt:.4g} s). Use a smaller dt or more substeps, more damping, or "
-                    f"softer elements; ph.stable_dt(model) estimates the limit",
-                    thing,
-                    first + k,
-                )
+def is_finite(state: Mapping[str, Floats]) -> bool:
+    """Whether one can go on from a state."""
+    return all(np.isfinite(values).all() for values in state.values())
+
+
+def diverged(layout: Layout, segment: Segment, first: int, dt: float) -> Diverged:
+    """What to say of a segment that ends in a state that is not finite: where that began."""
+    k = next(k for k in range(1, segment.length + 1) if not is_finite(segment.state(k)))
+    name, values = next((n, values) for n, values in segment.state(k).items() if not np.isfinite(values).all())
+    column = layout.columns[name]
+    thing, row = owner(layout, column.table, int(np.argwhere(~np.isfinite(values))[0, 0]))
+    return Diverged(
+        f"{thing!r} blew up: its {column.name.partition('.')[2]} (row {row}) is not finite after step "
+        f"{first + k} (t = {(first + k) * dt:.4g} s). Use a smaller dt or more substeps, more damping, or "
+        f"softer elements; ph.stable_dt(model) estimates the limit",
+        thing,
+        first + k,
+    )
 
 
 def owner(layout: Layout, table: str, row: int) -> tuple[str, int]:

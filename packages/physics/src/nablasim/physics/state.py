@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from typing import Any
 
 from nablasim.physics.checks import nearest
@@ -10,25 +11,26 @@ from nablasim.physics.layout import Column, Layout, Real
 
 
 class Part:
-    """The part of one object: an attribute for each quantity, such as `x` and `v`."""
+    """The part of one object: an attribute for each quantity, such as `x` and `v`, cut out when it is asked for."""
 
-    def __init__(self, name: str, values: Mapping[str, Any]):
-        self._name, self._values = name, dict(values)
+    def __init__(self, name: str, cuts: Mapping[str, Callable[[], Any]]):
+        self._name, self._cuts = name, cuts
 
     @property
     def names(self) -> list[str]:
-        return list(self._values)
+        return list(self._cuts)
 
     def __getattr__(self, name: str) -> Any:
-        if name.startswith("_") or name not in self._values:
-            raise AttributeError(f"{self._name!r} has no {name!r}: it has {', '.join(self._values) or 'nothing'}")
-        return self._values[name]
+        if name.startswith("_") or name not in self._cuts:
+            raise AttributeError(f"{self._name!r} has no {name!r}: it has {', '.join(self._cuts) or 'nothing'}")
+        value = self.__dict__[name] = self._cuts[name]()
+        return value
 
     def __dir__(self) -> list[str]:
-        return [*super().__dir__(), *self._values]
+        return [*super().__dir__(), *self._cuts]
 
     def __repr__(self) -> str:
-        shapes = ", ".join(f"{name} {tuple(value.shape)}" for name, value in self._values.items())
+        shapes = ", ".join(f"{name} {tuple(getattr(self, name).shape)}" for name in self._cuts)
         return f"<{self._name}: {shapes}>"
 
 
@@ -74,12 +76,16 @@ def _without_rows(values: Any, column: Column) -> Any:
 
 def part(layout: Layout, name: str, columns: Mapping[str, Any], cut: Any, single: bool) -> Part:
     """The part of an object in columns; `cut(values, slice)` takes some rows, leaving the copies first."""
-    found = {}
-    for column, values in columns.items():
+    thing = layout.things[name]
+
+    def of(column: str, rows: slice) -> Any:
+        mine = cut(columns[column], rows)
+        mine = mine[0] if single else mine
+        return _without_rows(mine, layout.columns[column]) if thing.single else mine
+
+    cuts = {}
+    for column in columns:
         table, _, quantity = column.partition(".")
-        rows = layout.things[name].rows.get(table)
-        if rows is not None:
-            mine = cut(values, rows.slice)
-            mine = mine[0] if single else mine
-            found[quantity] = _without_rows(mine, layout.columns[column]) if layout.things[name].single else mine
-    return Part(name, found)
+        if table in thing.rows:
+            cuts[quantity] = partial(of, column, thing.rows[table].slice)
+    return Part(name, cuts)

@@ -35,8 +35,12 @@ class Trajectory:
         if name not in self.layout.things:
             raise KeyError(f"there is no object {name!r}: {nearest(name, self.layout.things)}")
         if self.layout.copies is None:
-            return part(self.layout, name, self.columns, lambda values, rows: (values[:, rows],), True)
+            return part(self.layout, name, self.columns, self._rows, True)
         return part(self.layout, name, self.columns, self._copies, False)
+
+    def _rows(self, values: Any, rows: slice) -> tuple[Any]:
+        """Some rows of the only copy; all of them without a cut, which torch would have to go back through."""
+        return (values if rows == slice(0, values.shape[1]) else values[:, rows],)
 
     def _copies(self, values: Any, rows: slice) -> Any:
         """(frames, copies · rows, ...) as (copies, frames, rows, ...)."""
