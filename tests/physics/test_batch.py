@@ -40,10 +40,35 @@ def test_each_copy_moves_as_it_does_alone_and_has_its_own_gradient():
     assert x.shape == (COPIES, 4, 12, 3)
     for b in range(COPIES):
         alone, own = pull(ONE, {name: v[b] for name, v in VALUES.items()}, weights[b])
-        # Sums over shared vertices may be taken in another order: a few units in the last place.
-        np.testing.assert_allclose(x[b], alone, rtol=0, atol=1e-14)
+        np.testing.assert_array_equal(x[b], alone)
         for name in own:
-            np.testing.assert_allclose(grads[name][b], own[name], rtol=1e-9, atol=1e-9 * np.abs(own[name]).max())
+            np.testing.assert_array_equal(grads[name][b], own[name], err_msg=name)
+
+
+@pytest.mark.parametrize(("cells", "copies"), [((2, 1, 1), 900), ((16, 11, 10), 2)])
+def test_large_batches_have_the_same_bits_too(cells, copies):
+    """Where launches are so large that several cores share them: by many copies, or by the size of each."""
+    made = ph.Scene()
+    mesh = ph.TetMesh.box((0.2, 0.1, 0.1), cells=cells)
+    made.add_soft("block", mesh, density=1e3, material=ph.NeoHookean(E=2e3, nu=0.3), damping=1.0, vel=(0.5, -1, 0.2))
+    made.add_ground("floor", ke=10.0, kd=0.1, kf=0.1, mu=0.5)
+    one, many = made.build(), made.build(batch=copies)
+    n, r = len(mesh.vertices), np.random.default_rng(1)
+    x = (one["block.x"] + 1e-3 * r.normal(size=(copies, n, 3))).astype(np.float32)
+    mu, density = r.uniform(800, 1200, (copies, len(mesh.tets))), r.uniform(900, 1100, copies)
+    seed = torch.tensor(r.normal(size=(copies, n, 3)), dtype=torch.float32)
+
+    def gradients(model, x, mu, density, seed):
+        leaves = {"block.x": x, "block.mu": mu, "block.density": density}
+        leaves = {name: torch.tensor(v, dtype=torch.float32, requires_grad=True) for name, v in leaves.items()}
+        end = ph.rollout(model.replace(leaves), dt=2e-4, steps=3, every=3)["block"].x[..., -1, :, :]
+        end.backward(seed)
+        return [end.detach().numpy(), *(v.grad.numpy() for v in leaves.values())]
+
+    together = gradients(many, x, mu, density, seed)
+    for b in range(min(copies, 5)):
+        for all_of_them, alone in zip(together, gradients(one, x[b], mu[b], density[b], seed[b]), strict=True):
+            np.testing.assert_array_equal(all_of_them[b], alone)
 
 
 def test_a_batch_of_models_is_a_batch_of_their_values():
@@ -54,7 +79,7 @@ def test_a_batch_of_models_is_a_batch_of_their_values():
     x = ph.rollout(both, dt=1e-3, steps=STEPS, every=STEPS)["block"].x
     for b, model in enumerate(models):
         alone = ph.rollout(model, dt=1e-3, steps=STEPS, every=STEPS)["block"].x
-        np.testing.assert_allclose(x[b].detach(), alone.detach(), atol=1e-14)
+        np.testing.assert_array_equal(x[b].detach(), alone.detach())
     x[1].sum().backward()
     assert stiff.grad != 0
 

@@ -49,7 +49,8 @@ Costs costs;
 class Chunks final : public Job {
 public:
     Chunks(const Launch& launch, int64_t grain)
-        : launch_(launch), grain_(grain), count_((launch.total - 1) / grain + 1) {}
+        : launch_(launch), grain_(grain), part_(launch.part > 0 ? launch.part : launch.total),
+          in_part_((part_ - 1) / grain + 1), count_(((launch.total - 1) / part_ + 1) * in_part_) {}
 
     Failure run_all(Worker& self);
     void help() noexcept override;
@@ -62,7 +63,7 @@ private:
     void collect(Worker& worker);
 
     const Launch& launch_;
-    const int64_t grain_, count_;
+    const int64_t grain_, part_, in_part_, count_;
     alignas(64) std::atomic<int64_t> next_{0};
     alignas(64) std::mutex mutex_;  // of failure_ and prints
     Failure failure_;
@@ -73,8 +74,8 @@ private:
 int64_t Chunks::run_next(Worker& worker) {
     const int64_t chunk = next_.fetch_add(1, std::memory_order_relaxed);
     if (chunk >= count_) return 0;
-    const int64_t begin = chunk * grain_;
-    const int64_t end = std::min(begin + grain_, launch_.total);
+    const int64_t first = chunk / in_part_ * part_, begin = first + chunk % in_part_ * grain_;
+    const int64_t end = std::min({begin + grain_, first + part_, launch_.total});
     if (worker.run(launch_.entry, launch_.block, begin, end)) return end - begin;
     // All chunks below this one are taken and will end; those above need not start.
     next_.store(count_, std::memory_order_relaxed);

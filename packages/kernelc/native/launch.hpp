@@ -14,6 +14,7 @@ struct Launch {
     int64_t total;
     bool parallel;
     int64_t grain = 0;  // threads per chunk; 0: chunk_size(total)
+    int64_t part = 0;   // every so many threads a chunk begins; 0: none but those of the grain
 };
 
 // Threads per chunk of a parallel launch. A function of the total alone: kernels may rely on it, and what they compute

@@ -123,7 +123,7 @@ PyObject* launch(PyObject*, PyObject* const* arguments, Py_ssize_t count) {
         const int parallel = PyObject_IsTrue(arguments[3]);
         if (parallel < 0) throw py::error_already_set();
         const Launch launch{to_entry(to_int(arguments[0])), block.words(), to_int(arguments[2]), parallel != 0,
-                            count == 5 ? to_int(arguments[4]) : 0};
+                            count == 5 ? to_int(arguments[4]) : 0, 0};
         const Failure failure = launch_released(launch);
         if (failure) return py::cast(failure).release().ptr();
         Py_RETURN_NONE;
@@ -146,13 +146,14 @@ PyMethodDef fast_methods[] = {
 // is collected.
 class PyProgram {
 public:
-    size_t add_launch(int64_t entry, py::object block, int64_t total, bool parallel, py::object record, int64_t grain) {
+    size_t add_launch(int64_t entry, py::object block, int64_t total, bool parallel, py::object record, int64_t grain,
+                      int64_t part) {
         check_idle();
         const Block view(block.ptr());
         if (!record.is_none() && !py::isinstance<Record>(record)) throw py::type_error("record is a Record or None");
         Record* native = record.is_none() ? nullptr : record.cast<Record*>();
         if (native != nullptr) keep(record);
-        return program_.add_launch(to_entry(entry), view.words(), view.count(), total, parallel, native, grain);
+        return program_.add_launch(to_entry(entry), view.words(), view.count(), total, parallel, native, grain, part);
     }
 
     size_t add_copy(intptr_t to, intptr_t from, int64_t bytes) {
@@ -299,7 +300,7 @@ void bind_classes(py::module_& module) {
                           py::custom_type_setup(collect_cycles))
         .def(py::init<>())
         .def("add_launch", &PyProgram::add_launch, py::arg("entry"), py::arg("block"), py::arg("total"),
-             py::arg("parallel"), py::arg("record") = py::none(), py::arg("grain") = 0)
+             py::arg("parallel"), py::arg("record") = py::none(), py::arg("grain") = 0, py::arg("part") = 0)
         .def("add_copy", &PyProgram::add_copy, py::arg("dst"), py::arg("src"), py::arg("nbytes"))
         .def("add_zero", &PyProgram::add_zero, py::arg("dst"), py::arg("nbytes"))
         .def("add_accumulate", &PyProgram::add_accumulate, py::arg("dst"), py::arg("src"), py::arg("count"),

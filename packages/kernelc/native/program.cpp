@@ -30,8 +30,8 @@ int64_t word(const void* address) { return static_cast<int64_t>(reinterpret_cast
 }  // namespace
 
 size_t Program::add_launch(kc_entry entry, const int64_t* words, size_t count, int64_t total, bool parallel,
-                           Record* record, int64_t grain) {
-    steps_.push_back(Step{entry, total, grain, words_.size(), count, record, parallel});
+                           Record* record, int64_t grain, int64_t part) {
+    steps_.push_back(Step{entry, total, grain, part, words_.size(), count, record, parallel});
     words_.insert(words_.end(), words, words + count);
     return steps_.size() - 1;
 }
@@ -54,7 +54,7 @@ size_t Program::add_accumulate(void* to, const void* from, int64_t count, int by
 }
 
 size_t Program::add_call(size_t number) {
-    steps_.push_back(Step{nullptr, 0, 0, number, 0, nullptr, false});
+    steps_.push_back(Step{nullptr, 0, 0, 0, number, 0, nullptr, false});
     return steps_.size() - 1;
 }
 
@@ -72,7 +72,8 @@ Failure Program::run(const Call& call) {
             continue;
         }
         if (step.record != nullptr) step.record->clear();
-        const Launch launch{step.entry, words_.data() + step.first, step.total, step.parallel, step.grain};
+        const Launch launch{step.entry, words_.data() + step.first, step.total, step.parallel, step.grain,
+                            step.part};
         if (Failure failure = kernelc::run(launch, static_cast<int64_t>(i))) return failure;
     }
     return {};

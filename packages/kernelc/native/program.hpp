@@ -16,7 +16,7 @@ public:
 
     // Each returns the index of the new step.
     size_t add_launch(kc_entry entry, const int64_t* words, size_t count, int64_t total, bool parallel, Record* record,
-                      int64_t grain = 0);
+                      int64_t grain = 0, int64_t part = 0);
     size_t add_copy(void* to, const void* from, int64_t bytes);
     size_t add_zero(void* to, int64_t bytes);
     size_t add_accumulate(void* to, const void* from, int64_t count, int bytes_per_real);
@@ -34,7 +34,7 @@ private:
     struct Step {
         kc_entry entry;  // null: a call
         int64_t total;
-        int64_t grain;
+        int64_t grain, part;
         size_t first, count;  // words of the block; first is the number of a call
         Record* record;
         bool parallel;

@@ -124,6 +124,9 @@ class _Emitter:
 
     def unpack(self) -> None:
         self.put("(void)block; (void)ctx;")
+        if self.strips:
+            within = "(block[4] >> 32 ? begin % (block[4] >> 32) : begin)"
+            self.put(f"const int64_t strip = block[4] ? {within} / (block[4] & 0x7fffffff) : 0;")
         for axis in range(self.kernel.dims):
             self.put(f"const int64_t dim{axis} = block[{axis}]; (void)dim{axis};")
         for param, slot in zip(self.kernel.params, self.layout.slots, strict=True):
@@ -160,8 +163,8 @@ class _Emitter:
         """The first strip of threads adds to the array itself, each other one to a copy of its own (layout.py)."""
         slot, p = self.layout.slots[array.position], array.position
         size = " * ".join([f"a{p}_n{axis}" for axis in range(slot.ndim)] + [str(element_size(array.type.element))])
-        copy = f"(char*)block[{slot.role('shadow')}] + (begin / block[4] - 1) * {size}"
-        return f"block[4] && begin >= block[4] ? {copy} : (char*)block[{slot.role(role)}]"
+        copy = f"(char*)block[{slot.role('shadow')}] + (strip - 1) * {size}"
+        return f"strip ? {copy} : (char*)block[{slot.role(role)}]"
 
     # -- text
     def put(self, text: str) -> None:

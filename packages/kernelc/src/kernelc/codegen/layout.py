@@ -1,7 +1,8 @@
 """The argument block: the int64 words that a kernel gets, and how Python writes them.
 
     0 … 3   size of the grid by axis
-    4       the forward record; or, for a launch in strips, how many threads a strip has; or 0
+    4       the forward record; or, for a launch in strips, how many threads a strip has and, 32 bits higher, a part of
+            which each has strips of its own; or 0
     then for each parameter in order
     array   value pointer, grad, final and tangent pointer, shadow pointer (debug; or the copies of strips), shape…,
             strides in bytes…, and strides of the adjoint…

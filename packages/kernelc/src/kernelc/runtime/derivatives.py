@@ -211,12 +211,12 @@ class _Spy:
         self.read: dict[Any, Array] = {}
         self.written: dict[Any, Array] = {}
 
-    def _launch(self, plan: Any, args: list[Any], dim: tuple[int, ...], device: str) -> None:
+    def _launch(self, plan: Any, args: list[Any], dim: tuple[int, ...], device: str, parts: int = 1) -> None:
         for i in plan.arrays:
             self.read.setdefault(args[i]._storage, args[i].root)
         for i in plan.variant.written:
             self.written[args[i]._storage] = args[i].root
-        launches.run(plan, args, dim, device)
+        launches.run(plan, args, dim, device, parts)
 
     def _write(self, target: Array, kind: str, source: Any) -> bool:
         if isinstance(source, Array):

@@ -32,9 +32,14 @@ _settings: list[Any] = [None, None]
 
 def launch(
     kernel: Kernel, dim: int | Sequence[int], inputs: Sequence[Any] = (), outputs: Sequence[Any] = (),
-    device: str | None = None,
+    device: str | None = None, *, parts: int = 1,
 ) -> None:  # fmt: skip
-    """Run a kernel over a grid of `dim` threads. `inputs` and `outputs` are one list to the kernel."""
+    """Run a kernel over a grid of `dim` threads. `inputs` and `outputs` are one list to the kernel.
+
+    parts: a promise that the threads fall into so many parts of the same size, one after the other, that share nothing:
+        no element that a part writes, or whose gradient is asked for, is touched by another. Each part then computes
+        the same bits as a launch of its own, and parts run side by side.
+    """
     args: list[Any] = []
     block = None
     try:
@@ -46,19 +51,21 @@ def launch(
             fits = plan.dims == 0 or plan.dims == (1 if dim.__class__ is int else len(_shape(dim)))
             if fits and (not plan.block or plan.block == _shape(dim)[-1]):
                 check_overlap(plan, args)
+                if parts != 1:
+                    check_parts(parts, dim)
                 block = block_of(plan, args, head)
     except (AttributeError, KeyError, TypeError, struct.error, KernelError):
         pass  # of a new kind, or something does not fit: then the checks say what
     try:
         if block is None:
-            return check_and_launch(kernel, dim, listed(args, inputs, outputs), device)
+            return check_and_launch(kernel, dim, listed(args, inputs, outputs), device, parts)
         if open_tapes:
             tape = current()
             if tape is not None:
-                tape._launch(plan, args, _shape(dim), "cpu")
+                tape._launch(plan, args, _shape(dim), "cpu", parts)
                 return None
         if binary.strips or binary.rows:
-            failure = strips.launch(binary, block, total, args)
+            failure = strips.launch(binary, block, total, args, parts)
         else:
             failure = _native.launch(binary.entry, block, total, binary.parallel)
         for i in plan.written:
@@ -80,20 +87,23 @@ def listed(args: list[Any], inputs: Any, outputs: Any) -> list[Any]:
     return args
 
 
-def check_and_launch(kernel: Kernel, dim: int | Sequence[int], args: list[Any], device: str | None) -> None:
+def check_and_launch(
+    kernel: Kernel, dim: int | Sequence[int], args: list[Any], device: str | None, parts: int
+) -> None:  # fmt: skip
     """A launch of a kind that was not seen before, or that is recorded, or that runs elsewhere."""
     if not isinstance(kernel, Kernel):
         raise WrongUse(f"kc.launch runs a kernel, not {kernel!r}", advice="decorate the function with @kc.kernel")
     grid(dim, kernel)
     plan, args = kernel.plan(args)
     check_dims(plan, dim)
+    check_parts(parts, dim)
     check_overlap(plan, args)
     where = check_device(device, plan, args)
     tape = current()
     if tape is not None:
-        tape._launch(plan, args, _shape(dim), where)
+        tape._launch(plan, args, _shape(dim), where, parts)
     else:
-        run(plan, args, _shape(dim), where)
+        run(plan, args, _shape(dim), where, parts)
 
 
 def grid(dim: Any, kernel: Kernel) -> tuple[int, bytes]:
@@ -135,6 +145,13 @@ def check_dims(plan: Plan, dim: Any) -> None:
                        advice=f"launch it with dim=(…, {block}), or decorate it without block")  # fmt: skip
 
 
+def check_parts(parts: Any, dim: Any) -> None:
+    total = prod(_shape(dim))
+    if not isinstance(parts, int) or parts < 1 or total % parts:
+        raise WrongDim(f"parts is into how many parts of the same size the {total} threads fall, not {parts!r}",
+                       advice="give a whole number that divides them, or leave it out")  # fmt: skip
+
+
 def check_overlap(plan: Plan, args: Sequence[Any]) -> None:
     """What a launch writes must not be another argument as well: which of the two a kernel means would be unclear."""
     bases = {args[i]._base for i in plan.arrays} if plan.numbers else {a._base for a in args}
@@ -164,7 +181,7 @@ def prepare(plan: Plan, total: int) -> Any:
     return plan.binaries[fills]
 
 
-def run(plan: Plan, args: list[Any], dim: tuple[int, ...], device: str) -> None:
+def run(plan: Plan, args: list[Any], dim: tuple[int, ...], device: str, parts: int = 1) -> None:
     """Run the forward kernel on a device, outside of any tape."""
     apply_settings()
     if device == "python":
@@ -176,7 +193,7 @@ def run(plan: Plan, args: list[Any], dim: tuple[int, ...], device: str) -> None:
         binary = prepare(plan, total)
         block = block_of(plan, args, head)
         block = bytes(with_shadows(plan, args, bytearray(block))) if config.debug else block
-        failure = strips.launch(binary, block, total, args)
+        failure = strips.launch(binary, block, total, args, parts)
         bump(plan, args)
         report(binary.code, failure, plan.kernel.name)
         return

@@ -2,6 +2,9 @@
 
 The threads are cut into a few strips that depend on the size of the launch alone. The first strip adds to the array
 itself, every other one to a copy that starts at zero; the copies are then added in the order of the strips.
+
+A launch of several parts, whose threads touch different elements, runs each part as if it were launched alone. The
+parts share the copies, and those that are too small for strips run side by side without any.
 """
 
 from __future__ import annotations
@@ -36,21 +39,25 @@ class Scratch:
         return self.buffers[key]
 
 
-def strip_length(binary: Any, total: int, targets: list[np.ndarray[Any, Any]]) -> int:
-    """How many threads a strip has; 0 if the launch is to run in one piece."""
-    if not targets or total < _LEAST_THREADS:
+def strip_length(part: int, targets: list[np.ndarray[Any, Any]], parts: int) -> int:
+    """How many threads a strip has; 0 if a part of the launch is to run in one piece."""
+    if not targets or part < _LEAST_THREADS:
         return 0
-    copies = (STRIPS - 1) * sum(a.nbytes for a in targets)
-    if copies > _MOST_BYTES_PER_THREAD * total:
+    copies = (STRIPS - 1) * sum(a.nbytes for a in targets) // parts
+    if copies > _MOST_BYTES_PER_THREAD * part:
         return 0
-    return (-(-total // STRIPS) + 63) // 64 * 64
+    return (-(-part // STRIPS) + 63) // 64 * 64
 
 
 def row_grain(block: bytes, total: int) -> int:
-    """How many threads of a launch by rows run in one piece: whole rows, and not too few threads."""
+    """How many threads of a launch by rows run in one piece."""
     rows = int(struct.unpack_from("<q", block)[0])
-    row = total // max(rows, 1)
-    return row * max(1, -(-_LEAST_ROW_THREADS // max(row, 1)))
+    return whole(total // max(rows, 1))
+
+
+def whole(part: int) -> int:
+    """Threads of whole parts, and not too few of them."""
+    return part * max(1, -(-_LEAST_ROW_THREADS // max(part, 1)))
 
 
 def targets_of(binary: Any, args: list[Any], spare: Mapping[int, Any]) -> list[np.ndarray[Any, Any]]:
@@ -70,25 +77,29 @@ def targets_of(binary: Any, args: list[Any], spare: Mapping[int, Any]) -> list[n
 
 def add_launch(
     program: Any, binary: Any, block: bytes, total: int, args: list[Any], scratch: Scratch, parallel: bool,
-    spare: Mapping[int, Any] = MappingProxyType({}),
+    spare: Mapping[int, Any] = MappingProxyType({}), parts: int = 1,
 ) -> int:  # fmt: skip
     """Add a launch to a program, in strips where that pays; returns the step of the launch itself."""
     if binary.rows and parallel:
         return int(program.add_launch(binary.entry, block, total, True, None, row_grain(block, total)))
     targets = targets_of(binary, args, spare) if parallel else []
-    length = strip_length(binary, total, targets)
+    part = total // parts
+    length = strip_length(part, targets, parts)
+    if not length and parts > 1 and targets:
+        return int(program.add_launch(binary.entry, block, total, True, None, whole(part)))
     if not length:
         return int(program.add_launch(binary.entry, block, total, binary.parallel and parallel))
     patched = bytearray(block)
-    struct.pack_into("<q", patched, 8 * _LENGTH_WORD, length)
-    strips = -(-total // length)
+    apart = part if parts > 1 else 0
+    struct.pack_into("<q", patched, 8 * _LENGTH_WORD, length | apart << 32)
+    strips = -(-part // length)
     copies = []
     for n, (ref, target) in enumerate(zip(binary.strips, targets, strict=True)):
         copy = scratch.get(n, (strips - 1) * target.nbytes)
         program.add_zero(copy.ctypes.data, copy.nbytes)
         struct.pack_into("<q", patched, 8 * binary.layout.slots[ref.position].role("shadow"), copy.ctypes.data)
         copies.append(copy)
-    step = int(program.add_launch(binary.entry, bytes(patched), total, True, None, length))
+    step = int(program.add_launch(binary.entry, bytes(patched), total, True, None, length, apart))
     for target, copy in zip(targets, copies, strict=True):
         for s in range(strips - 1):
             source = copy.ctypes.data + s * target.nbytes
@@ -97,10 +108,10 @@ def add_launch(
     return step
 
 
-def launch(binary: Any, block: bytes, total: int, args: list[Any]) -> Any:
+def launch(binary: Any, block: bytes, total: int, args: list[Any], parts: int = 1) -> Any:
     """Run a launch outside of a program."""
     if not binary.rows and (not binary.strips or total < _LEAST_THREADS):
         return _native.launch(binary.entry, block, total, binary.parallel)
     program = _native.Program()
-    add_launch(program, binary, block, total, args, Scratch(), True)
+    add_launch(program, binary, block, total, args, Scratch(), True, parts)
     return program.run()

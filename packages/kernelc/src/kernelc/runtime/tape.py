@@ -53,6 +53,7 @@ class Entry:
     args: list[Any] = field(default_factory=list)
     dim: tuple[int, ...] = ()
     device: str = "cpu"
+    parts: int = 1
     seeds: frozenset[int] | None = None
     adjoint: frozenset[int] = frozenset()
     """The seeds of the adjoint that will run: those above, or more (compile.Variant.served)."""
@@ -140,14 +141,14 @@ class Tape:
         outer = recording.outer(self)
         return bool(outer) and any(other._carries(array) for other in outer)
 
-    def _launch(self, plan: Plan, args: list[Any], dim: tuple[int, ...], device: str) -> None:
+    def _launch(self, plan: Plan, args: list[Any], dim: tuple[int, ...], device: str, parts: int = 1) -> None:
         """Run and record a launch."""
         variant = plan.variant
         args = [self._ledger.canonical(a) if a.__class__ is Array else a for a in args]
         for a in args:
             if a.__class__ is Array and a.origin is not None:
                 self._copy_again(a)
-        entry = Entry(f"launch {len(self.entries)} ({plan.kernel.name})", plan, args, dim, device)
+        entry = Entry(f"launch {len(self.entries)} ({plan.kernel.name})", plan, args, dim, device, parts)
         seeds = frozenset(i for i in plan.arrays if args[i].real is not None and self._carries(args[i]))
         self._touch([args[i] for i in plan.arrays])
         if seeds:
@@ -224,7 +225,8 @@ class Tape:
             seen = self._index_versions(entry)
             self._forward.add_call(lambda: self._watch_again(entry, block, total, seen))
         if binary.strips or binary.rows:
-            step = strips.add_launch(self._forward, binary, block, total, entry.args, self._scratch, True)
+            step = strips.add_launch(self._forward, binary, block, total, entry.args, self._scratch, True,
+                                     entry.parts)  # fmt: skip
         else:
             step = self._forward.add_launch(binary.entry, block, total, binary.parallel, entry.record)
         self._codes[step], self._names[step] = binary.code, plan.kernel.name
@@ -232,7 +234,7 @@ class Tape:
         if entry.watched and total > 1 and not config.debug:
             self._watch(entry, block, total)
         checked = bytes(launches.with_shadows(plan, entry.args, bytearray(block))) if config.debug else block
-        failure = strips.launch(binary, checked, total, entry.args)
+        failure = strips.launch(binary, checked, total, entry.args, entry.parts)
         if failure is not None or binary.prints:
             reports.report(binary.code, failure, plan.kernel.name)
 

@@ -51,6 +51,11 @@ class Arrays:
         """How many rows a table has: the threads of a launch over it."""
         return self.layout.rows(table)
 
+    @property
+    def parts(self) -> int:
+        """How many parts the rows of every table fall into, which share nothing: the copies of the scene."""
+        return self.layout.worlds
+
     def has(self, column: Column) -> bool:
         """Whether a column is in use: not all of it zero, varied in time, or asked for a gradient; added to by rows."""
         if column.by:

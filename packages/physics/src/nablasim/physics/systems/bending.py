@@ -45,9 +45,9 @@ class Bending(System):
     def forces(self, s: Step) -> None:
         n, hinge = s.rows("hinges"), [s[ENDS], s[BEND], s[REST_ANGLE], s[ACTUATION]]
         if s.has(DAMPING):
-            kc.launch(damped_hinge_forces, n, [s[X], s[V], *hinge, s[DAMPING]], [s[F]])
+            kc.launch(damped_hinge_forces, n, [s[X], s[V], *hinge, s[DAMPING]], [s[F]], parts=s.parts)
         elif s.has(BEND):
-            kc.launch(hinge_forces, n, [s[X], *hinge], [s[F]])
+            kc.launch(hinge_forces, n, [s[X], *hinge], [s[F]], parts=s.parts)
 
     def energy(self, s: Step) -> Any:
         n = s.rows("hinges")
@@ -57,7 +57,7 @@ class Bending(System):
 
     def stiffness(self, a: Arrays, bounds: Bounds) -> None:
         hinge = [a[REST_POINTS], a[REST_ENDS], a[ENDS], a[BEND], a[DAMPING]]
-        kc.launch(hinge_stiffness, a.rows("hinges"), hinge, [bounds.k, bounds.c])
+        kc.launch(hinge_stiffness, a.rows("hinges"), hinge, [bounds.k, bounds.c], parts=a.parts)
 
 
 def add_hinges(

@@ -73,15 +73,15 @@ class Bodies(System):
         n = a.rows("bodies")
         kc.launch(kernels.body_sizes, n, [a[column] for column in SIZES], [a[SIZE]])
         points = [a[VERTEX], a[SPREAD], a[ROUND], a[OF_BODY], a[SIZE]]
-        kc.launch(kernels.body_points, a.rows("body_points"), points, [a[LOCAL], a[BALL], a[RIM]])
+        kc.launch(kernels.body_points, a.rows("body_points"), points, [a[LOCAL], a[BALL], a[RIM]], parts=a.parts)
         kc.launch(join_four, n, [a[KE], a[KD], a[KF], a[MU]], [a[FOUR]])
         for total in (a[VOLUME], a[FIRST], a[SECOND]):
             total.zero_()
         surface = [a[LOCAL], a[FACE], a[FACE_BODY], a[REFERENCE]]
-        kc.launch(face_moments, a.rows("body_faces"), surface, [a[VOLUME], a[FIRST], a[SECOND]])
+        kc.launch(face_moments, a.rows("body_faces"), surface, [a[VOLUME], a[FIRST], a[SECOND]], parts=a.parts)
         given = [a[KIND], a[SIZE], a[LOCAL], a[REFERENCE], a[VOLUME], a[FIRST], a[SECOND], a[DENSITY], a[GIVEN_MASS],
                  a[GIVEN_INERTIA]]  # fmt: skip
-        kc.launch(kernels.body_masses, n, given, [a[MASS], a[COM], a[INERTIA], a[INVERSE]])
+        kc.launch(kernels.body_masses, n, given, [a[MASS], a[COM], a[INERTIA], a[INVERSE]], parts=a.parts)
 
     def advance(self, s: Step) -> None:
         now = [s[X], s[ROT], s[V], s[OMEGA], s[F], s[TORQUE], s[GRAVITY]]

@@ -86,13 +86,13 @@ class Pairs(System):
     def finish(self, a: Arrays) -> None:
         given = [*(a[column] for column in self.contact.given), a[self.one], a[self.other], a[b.FOUR], a[b.MASS],
                  a[b.MOTION]]  # fmt: skip
-        kc.launch(pair_of_bodies, a.rows(self.name), given, [a[self.contact.four]])
+        kc.launch(pair_of_bodies, a.rows(self.name), given, [a[self.contact.four]], parts=a.parts)
 
     def forces(self, s: Step) -> None:
         moving = [s[b.X], s[b.ROT], s[b.V], s[b.OMEGA], s[b.COM], s[surfaces.BOUND]]
         given = [*moving, s[b.POINT_START], s[b.POINT_COUNT], s[b.BALL], s[b.SHARE], *surfaces.geometry(s), s[self.one],
                  s[self.other], *self.contact.law_of(s)]  # fmt: skip
-        kc.launch(FAMILIES[self.family].pair_forces, s.rows(self.name), given, [s[b.F], s[b.TORQUE]])
+        kc.launch(FAMILIES[self.family].pair_forces, s.rows(self.name), given, [s[b.F], s[b.TORQUE]], parts=s.parts)
 
     def energy(self, s: Step) -> Any:
         e = s.scratch(f"{self.name}.energy", s.rows(self.name))
@@ -140,12 +140,13 @@ class Hits(System):
     def finish(self, a: Arrays) -> None:
         given = [*(a[column] for column in self.contact.given), a[self.particle], a[self.body], a[b.FOUR],
                  a[p.MASS], a[b.MASS], a[b.MOTION]]  # fmt: skip
-        kc.launch(pair_with_particle, a.rows(self.name), given, [a[self.contact.four]])
+        kc.launch(pair_with_particle, a.rows(self.name), given, [a[self.contact.four]], parts=a.parts)
 
     def forces(self, s: Step) -> None:
         moving = [s[p.X], s[p.V], s[b.X], s[b.ROT], s[b.V], s[b.OMEGA], s[b.COM], s[surfaces.BOUND]]
         given = [*moving, *surfaces.geometry(s), s[self.particle], s[self.body], *self.contact.law_of(s)]
-        kc.launch(FAMILIES[self.family].hit_forces, s.rows(self.name), given, [s[p.F], s[b.F], s[b.TORQUE]])
+        sums = [s[p.F], s[b.F], s[b.TORQUE]]
+        kc.launch(FAMILIES[self.family].hit_forces, s.rows(self.name), given, sums, parts=s.parts)
 
     def energy(self, s: Step) -> Any:
         e = s.scratch(f"{self.name}.energy", s.rows(self.name))

@@ -37,7 +37,7 @@ class BodyLoads(System):
     def forces(self, s: Step) -> None:
         load = [s[BODY], s[VALUE], s[AT], s[CENTRAL], s[TURNS], s[START], s[STOP], s[IMPULSE]]
         given = [s[ROT], s[COM], *load, s.first, s.k, s.dt]
-        kc.launch(body_load_forces, s.rows("body_loads"), given, [s[F], s[TORQUE]])
+        kc.launch(body_load_forces, s.rows("body_loads"), given, [s[F], s[TORQUE]], parts=s.parts)
 
 
 def add_body_load(

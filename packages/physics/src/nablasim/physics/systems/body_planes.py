@@ -44,12 +44,12 @@ class BodyPlanes(System):
 
     def finish(self, a: Arrays) -> None:
         given = [a[KE], a[KD], a[KF], a[MU], a[BODY], a[b.FOUR]]
-        kc.launch(pair_with_plane, a.rows(self.name), given, [a[FOUR]])
+        kc.launch(pair_with_plane, a.rows(self.name), given, [a[FOUR]], parts=a.parts)
 
     def forces(self, s: Step) -> None:
         bodies = [s[b.X], s[b.ROT], s[b.V], s[b.OMEGA], s[b.COM], s[b.LOCAL], s[b.BALL], s[b.RIM]]
         plane = [s[BODY], s[POINT], s[NORMAL], s[OFFSET], s[FOUR], s[LAW], s[TOUCH], s[SMOOTHING]]
-        kc.launch(body_plane_forces, s.rows(self.name), [*bodies, *plane], [s[b.F], s[b.TORQUE]])
+        kc.launch(body_plane_forces, s.rows(self.name), [*bodies, *plane], [s[b.F], s[b.TORQUE]], parts=s.parts)
 
     def energy(self, s: Step) -> Any:
         e = s.scratch("body_plane_contacts.energy", s.rows(self.name))

@@ -56,18 +56,19 @@ class Cloth(System):
     def setup(self, a: Arrays) -> None:
         n, whole = a.rows("triangles"), a.scratch("cloth.areas", a.rows("cloths"))
         whole.zero_()
-        kc.launch(rest_triangles, n, [a[REST_POINTS], a[REST_CORNERS]], [a[INVERSE], a[AREA]])
-        kc.launch(cloth_areas, n, [a[AREA], a[CLOTH]], [whole])
-        kc.launch(cloth_masses, n, [a[AREA], a[DENSITY], a[TOTAL], a[CLOTH], whole, a[CORNERS]], [a[MASS]])
+        kc.launch(rest_triangles, n, [a[REST_POINTS], a[REST_CORNERS]], [a[INVERSE], a[AREA]], parts=a.parts)
+        kc.launch(cloth_areas, n, [a[AREA], a[CLOTH]], [whole], parts=a.parts)
+        sheet = [a[AREA], a[DENSITY], a[TOTAL], a[CLOTH], whole, a[CORNERS]]
+        kc.launch(cloth_masses, n, sheet, [a[MASS]], parts=a.parts)
 
     def forces(self, s: Step) -> None:
         n, sheet = s.rows("triangles"), [s[CORNERS], s[INVERSE], s[AREA], s[MU], s[LAM]]
         if s.has(DAMPING):
-            kc.launch(damped_membrane_forces, n, [s[X], s[V], *sheet, s[DAMPING]], [s[F]])
+            kc.launch(damped_membrane_forces, n, [s[X], s[V], *sheet, s[DAMPING]], [s[F]], parts=s.parts)
         else:
-            kc.launch(membrane_forces, n, [s[X], *sheet], [s[F]])
+            kc.launch(membrane_forces, n, [s[X], *sheet], [s[F]], parts=s.parts)
         if s.has(LIFT) or s.has(DRAG):
-            kc.launch(air_forces, n, [s[X], s[V], s[CORNERS], s[WIND], s[LIFT], s[DRAG]], [s[F]])
+            kc.launch(air_forces, n, [s[X], s[V], s[CORNERS], s[WIND], s[LIFT], s[DRAG]], [s[F]], parts=s.parts)
 
     def energy(self, s: Step) -> Any:
         n = s.rows("triangles")
@@ -77,8 +78,8 @@ class Cloth(System):
 
     def stiffness(self, a: Arrays, bounds: Bounds) -> None:
         n, sheet = a.rows("triangles"), [a[CORNERS], a[INVERSE], a[AREA], a[MU], a[LAM], a[DAMPING]]
-        kc.launch(membrane_stiffness, n, sheet, [bounds.k, bounds.c])
-        kc.launch(air_damping, n, [a[CORNERS], a[AREA], a[WIND], a[LIFT], a[DRAG]], [bounds.c])
+        kc.launch(membrane_stiffness, n, sheet, [bounds.k, bounds.c], parts=a.parts)
+        kc.launch(air_damping, n, [a[CORNERS], a[AREA], a[WIND], a[LIFT], a[DRAG]], [bounds.c], parts=a.parts)
 
 
 def add_cloth(

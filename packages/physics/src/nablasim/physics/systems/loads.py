@@ -31,7 +31,7 @@ class Loads(System):
 
     def forces(self, s: Step) -> None:
         load = [s[PARTICLE], s[FORCE], s[SHARE], s[START], s[STOP], s[IMPULSE]]
-        kc.launch(load_forces, s.rows("loads"), [*load, s.first, s.k, s.dt], [s[F]])
+        kc.launch(load_forces, s.rows("loads"), [*load, s.first, s.k, s.dt], [s[F]], parts=s.parts)
 
 
 def add_load(

@@ -47,7 +47,7 @@ class Planes(System):
     def forces(self, s: Step) -> None:
         particles = [s[X], s[V], s[F], s[WEIGHT], s[GRAVITY], s.ahead, s[PARTICLE]]
         plane = [s[NORMAL], s[OFFSET], s[KE], s[KD], s[KF], s[MU], s[LAW], s[TOUCH], s[SMOOTHING]]
-        kc.launch(plane_forces, s.rows("plane_contacts"), [*particles, *plane], [s[CONTACT_F]])
+        kc.launch(plane_forces, s.rows("plane_contacts"), [*particles, *plane], [s[CONTACT_F]], parts=s.parts)
 
     def energy(self, s: Step) -> Any:
         n = s.rows("plane_contacts")

@@ -55,7 +55,8 @@ class SelfContact(System):
     def forces(self, s: Step) -> None:
         mine = [s[PARTICLE], s[THICKNESS], s[FOUR], s[LAW], s[TOUCH], s[SMOOTHING]]
         contacts = [s[CORNERS], *find(s)]
-        kc.launch(kernels.self_contact_forces, s.rows("touch_vertices"), [s[X], s[V], *mine, *contacts], [s[F]])
+        given = [s[X], s[V], *mine, *contacts]
+        kc.launch(kernels.self_contact_forces, s.rows("touch_vertices"), given, [s[F]], parts=s.parts)
 
     def energy(self, s: Step) -> Any:
         n, contacts = s.rows("touch_vertices"), [s[CORNERS], *find(s)]

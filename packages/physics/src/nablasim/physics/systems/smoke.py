@@ -59,6 +59,7 @@ class Smoke(System):
             s.rows("gas_cells"),
             [s[SPEED], s[DENSITY], s[SOURCE], s[DECAY], s[CELL_PLACE], s[CELL_GRID], *grids],
             [s.next(DENSITY)],
+            parts=s.parts,
         )
         carried = s.scratch("gas_faces.carried", s.rows("gas_faces"))
         kc.launch(
@@ -67,6 +68,7 @@ class Smoke(System):
             [s[SPEED], s.next(DENSITY), s[FORCE], s[BUOYANCY], s[FACE_PLACE], s[FACE_CELLS], s[FACE_GRID],
              *grids],
             [carried],
+            parts=s.parts,
         )  # fmt: skip
         _project(s, carried, s.next(SPEED))
 

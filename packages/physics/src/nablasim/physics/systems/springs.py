@@ -33,9 +33,9 @@ class Springs(System):
     def forces(self, s: Step) -> None:
         given = [s[X], s[V], s[PAIRS], s[REST], s[KE], s[KD]]
         if s.has(ACTUATION):
-            kc.launch(actuated_spring_forces, s.rows("springs"), [*given, s[ACTUATION]], [s[F]])
+            kc.launch(actuated_spring_forces, s.rows("springs"), [*given, s[ACTUATION]], [s[F]], parts=s.parts)
         else:
-            kc.launch(spring_forces, s.rows("springs"), given, [s[F]])
+            kc.launch(spring_forces, s.rows("springs"), given, [s[F]], parts=s.parts)
 
     def energy(self, s: Step) -> Any:
         e = s.scratch("springs.energy", s.rows("springs"))
@@ -43,7 +43,7 @@ class Springs(System):
         return e
 
     def stiffness(self, a: Arrays, bounds: Bounds) -> None:
-        kc.launch(spring_stiffness, a.rows("springs"), [a[PAIRS], a[KE], a[KD]], [bounds.k, bounds.c])
+        kc.launch(spring_stiffness, a.rows("springs"), [a[PAIRS], a[KE], a[KD]], [bounds.k, bounds.c], parts=a.parts)
 
 
 def add_springs(

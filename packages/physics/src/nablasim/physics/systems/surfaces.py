@@ -35,9 +35,9 @@ class Surfaces(System):
 
     def finish(self, a: Arrays) -> None:
         faces = [a[LOCAL], a[FACE], a[FACE_START], a[FACE_COUNT]]
-        kc.launch(group_boxes, a.rows("body_boxes"), faces, [a[LOW], a[HIGH]])
+        kc.launch(group_boxes, a.rows("body_boxes"), faces, [a[LOW], a[HIGH]], parts=a.parts)
         given = [a[KIND], a[SIZE], a[BOX_START], a[LOW], a[HIGH], a[CELLS], a[ORIGIN], a[SPACING]]
-        kc.launch(body_bounds, a.rows("bodies"), given, [a[BOUND]])
+        kc.launch(body_bounds, a.rows("bodies"), given, [a[BOUND]], parts=a.parts)
 
 
 def geometry(a: Arrays) -> list[Any]:

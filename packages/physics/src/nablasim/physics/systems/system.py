@@ -19,6 +19,8 @@ One from another package is passed to `register`.
 copies of the scene, s.rows("springs") how many threads to launch, s.has("tets.damping") whether an optional column is
 in use. All launches are recorded on tapes and differentiated by kernelc: nothing else is to be done for gradients. A
 launch must write memory of its own: derived columns, sums, `s.scratch(...)`, `s.next(...)`; never state or given ones.
+Where threads touch rows of other tables, it says parts=s.parts: copies of a scene share nothing, and each then has the
+bits that it has alone.
 """
 
 from __future__ import annotations

@@ -53,9 +53,9 @@ class Tets(System):
 
     def setup(self, a: Arrays) -> None:
         n = a.rows("tets")
-        kc.launch(rest_tets, n, [a[REST_POINTS], a[REST_CORNERS]], [a[INVERSE], a[VOLUME]])
+        kc.launch(rest_tets, n, [a[REST_POINTS], a[REST_CORNERS]], [a[INVERSE], a[VOLUME]], parts=a.parts)
         if a.has(DENSITY):
-            kc.launch(tet_masses, n, [a[VOLUME], a[DENSITY], a[CORNERS]], [a[MASS]])
+            kc.launch(tet_masses, n, [a[VOLUME], a[DENSITY], a[CORNERS]], [a[MASS]], parts=a.parts)
         if a.has(YOUNG):
             kc.launch(convert_moduli, n, [a[GIVEN_MU], a[GIVEN_LAM], a[YOUNG], a[POISSON]], [a[MU], a[LAM]])
         else:
@@ -64,11 +64,11 @@ class Tets(System):
     def forces(self, s: Step) -> None:
         n, solid = s.rows("tets"), [s[CORNERS], s[INVERSE], s[VOLUME], s[MU], s[LAM]]
         if s.has(DAMPING):
-            kc.launch(damped_tet_forces, n, [s[X], s[V], *solid, s[ACTIVATION], s[DAMPING]], [s[F]])
+            kc.launch(damped_tet_forces, n, [s[X], s[V], *solid, s[ACTIVATION], s[DAMPING]], [s[F]], parts=s.parts)
         elif s.has(ACTIVATION):
-            kc.launch(activated_tet_forces, n, [s[X], *solid, s[ACTIVATION]], [s[F]])
+            kc.launch(activated_tet_forces, n, [s[X], *solid, s[ACTIVATION]], [s[F]], parts=s.parts)
         else:
-            kc.launch(tet_forces, n, [s[X], *solid], [s[F]])
+            kc.launch(tet_forces, n, [s[X], *solid], [s[F]], parts=s.parts)
 
     def energy(self, s: Step) -> Any:
         e, solid = s.scratch("tets.energy", s.rows("tets")), [s[CORNERS], s[INVERSE], s[VOLUME], s[MU], s[LAM]]
@@ -77,7 +77,7 @@ class Tets(System):
 
     def stiffness(self, a: Arrays, bounds: Bounds) -> None:
         solid = [a[CORNERS], a[INVERSE], a[VOLUME], a[MU], a[LAM], a[DAMPING]]
-        kc.launch(tet_stiffness, a.rows("tets"), solid, [bounds.k, bounds.c])
+        kc.launch(tet_stiffness, a.rows("tets"), solid, [bounds.k, bounds.c], parts=a.parts)
 
 
 def add_tets(
