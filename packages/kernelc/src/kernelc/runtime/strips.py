@@ -90,8 +90,8 @@ def add_launch(
     if not length:
         return int(program.add_launch(binary.entry, block, total, binary.parallel and parallel))
     patched = bytearray(block)
-    apart = part if parts > 1 else 0
-    struct.pack_into("<q", patched, 8 * _LENGTH_WORD, length | apart << 32)
+    apart = {"part": part} if parts > 1 else {}
+    struct.pack_into("<q", patched, 8 * _LENGTH_WORD, length | apart.get("part", 0) << 32)
     strips = -(-part // length)
     copies = []
     for n, (ref, target) in enumerate(zip(binary.strips, targets, strict=True)):
@@ -99,7 +99,7 @@ def add_launch(
         program.add_zero(copy.ctypes.data, copy.nbytes)
         struct.pack_into("<q", patched, 8 * binary.layout.slots[ref.position].role("shadow"), copy.ctypes.data)
         copies.append(copy)
-    step = int(program.add_launch(binary.entry, bytes(patched), total, True, None, length, apart))
+    step = int(program.add_launch(binary.entry, bytes(patched), total, True, None, length, **apart))
     for target, copy in zip(targets, copies, strict=True):
         for s in range(strips - 1):
             source = copy.ctypes.data + s * target.nbytes
