@@ -7,7 +7,8 @@ trajectory = ph.rollout(scene.build(), dt=1e-3, steps=1000, every=10)
 """
 
 from nablasim.physics import io
-from nablasim.physics.builder import Scene, spring_grid
+from nablasim.physics.adding.deformables import spring_grid
+from nablasim.physics.builder import Scene
 from nablasim.physics.distance import SignedDistance
 from nablasim.physics.errors import InputError, MeshError, MissingPackage, RobotError
 from nablasim.physics.integrators import BackwardEuler

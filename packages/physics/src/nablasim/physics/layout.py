@@ -161,6 +161,11 @@ class Draft:
     things: dict[str, Thing] = field(default_factory=dict)
     surfaces: dict[str, Surface] = field(default_factory=dict)
 
+    def copy(self) -> Draft:
+        """The same, to be written on independently."""
+        return Draft(dict(self.count), {k: list(v) for k, v in self.indices.items()}, list(self.constants),
+                     dict(self.parameters), dict(self.things), dict(self.surfaces))  # fmt: skip
+
     def thing(self, name: str, kind: str, *rows: Rows, single: bool = False) -> None:
         """A named object that owns these rows, beside those that it has already."""
         known = self.things.get(name, Thing(name, kind, {}))

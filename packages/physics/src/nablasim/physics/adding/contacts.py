@@ -1,0 +1,131 @@
+"""What objects meet: planes, each other, and themselves."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TypeVar
+
+from numpy.typing import ArrayLike
+
+from nablasim.physics.adding.bodies import Bodies
+from nablasim.physics.checks import nearest
+from nablasim.physics.layout import Draft
+from nablasim.physics.mesh import TriMesh
+from nablasim.physics.systems.body_contacts import Law, add_contacts
+from nablasim.physics.systems.planes import add_plane
+from nablasim.physics.systems.self_contact import add_self_contact
+
+S = TypeVar("S", bound="Contacts")
+
+
+class Contacts(Bodies):
+    """Adders of contact."""
+
+    def __init__(self, gravity: ArrayLike) -> None:
+        super().__init__(gravity)
+        self.set_contact()
+
+    def set_contact(
+        self: S,
+        *,
+        ke: float | None = None,
+        kd: float | None = None,
+        kf: float | None = None,
+        mu: float = 0.5,
+        rate: float = 300.0,
+        ratio: float = 0.1,
+        damping: str = "smooth",
+        touch: float = 5e-3,
+        smoothing: float = 0.0,
+    ) -> S:
+        """Contact between bodies, and between bodies and particles, where they have no numbers of their own.
+
+        ke, kd, kf, mu, damping, touch, smoothing: as of `add_plane`.
+        rate, ratio: where ke, kd or kf is not given, it is chosen by the reduced mass m of the two that touch, so that
+        they swing with this rate (1/s) and part of the critical damping: m rate², 2 ratio m rate, m rate.
+        The parameters are "contact.ke", "contact.rate" and so on: those that something depends on.
+        """
+        numbers = {"ke": ke, "kd": kd, "kf": kf, "mu": mu, "rate": rate, "ratio": ratio}
+        add = partial(add_contacts, numbers=numbers, law=Law(damping, touch, smoothing), laws=self._laws)
+        add(Draft())  # Wrong values are refused here, not when it is built.
+        self._late["contact"] = add
+        return self
+
+    def add_ground(
+        self: S,
+        name: str = "ground",
+        *,
+        height: float = 0.0,
+        ke: float = 1e4,
+        kd: float = 1e2,
+        kf: float = 1e2,
+        mu: float = 0.5,
+        damping: str = "smooth",
+        touch: float = 5e-3,
+        smoothing: float = 0.0,
+    ) -> S:
+        """Ground that pushes things up: the half-space y < height. See `add_plane`."""
+        return self.add_plane(name, normal=(0.0, 1.0, 0.0), offset=height, ke=ke, kd=kd, kf=kf, mu=mu, damping=damping,
+                              touch=touch, smoothing=smoothing)  # fmt: skip
+
+    def add_plane(
+        self: S,
+        name: str,
+        *,
+        normal: ArrayLike,
+        offset: float = 0.0,
+        ke: float = 1e4,
+        kd: float = 1e2,
+        kf: float = 1e2,
+        mu: float = 0.5,
+        damping: str = "smooth",
+        touch: float = 5e-3,
+        smoothing: float = 0.0,
+    ) -> S:
+        """A half-space normal·x < offset that pushes things out, and rubs.
+
+        ke, kd: stiffness (N/m) and damping (N s/m) of the contact of one particle, or of one point of a body.
+        damping: "smooth", which grows with the penetration and is kd beyond the length `touch` (m), or "linear", kd
+        while approaching.
+        kf, mu: friction is min(mu · normal force, kf · slip velocity).
+        smoothing: a length (m) over which kinks are rounded, for methods that need a continuous slope; 0 is exact.
+        """
+        self._new(name)
+        add = partial(add_plane, name=name, normal=normal, offset=offset, ke=ke, kd=kd, kf=kf, mu=mu, damping=damping,
+                      touch=touch, smoothing=smoothing)  # fmt: skip
+        add(Draft())  # Wrong values are refused here, not when it is built.
+        self._late[name] = add
+        return self
+
+    def add_self_contact(
+        self: S,
+        name: str,
+        *,
+        thickness: float | None = None,
+        ke: float = 1e2,
+        kd: float = 1e-2,
+        kf: float = 1e-2,
+        mu: float = 0.3,
+        damping: str = "smooth",
+        touch: float | None = None,
+        smoothing: float = 0.0,
+    ) -> S:
+        """Let a cloth touch itself, and other cloth that was given to this method.
+
+        thickness (m): distance between a vertex and a triangle at which they begin to touch, half of the shortest edge
+            unless told otherwise; between two cloths the mean of theirs. What is closer at rest does not touch.
+        ke, kd, kf, mu, damping, smoothing: as of `add_plane`, of one vertex and one triangle; touch: thickness / 5.
+        They are the parameters "name.thickness", "name.self_ke", "name.self_kd", "name.self_kf" and "name.self_mu".
+        """
+        thing = self._draft.things.get(name)
+        if thing is None or "triangles" not in thing.rows:
+            known = [t.name for t in self._draft.things.values() if "triangles" in t.rows]
+            raise KeyError(f"add_self_contact: there is no cloth {name!r}: {nearest(name, known)}")
+        if "touch_vertices" in thing.rows:
+            raise ValueError(f"add_self_contact: {name!r} touches itself already")
+        rest = self._draft.parameters[f"{name}.rest"].value
+        mesh = TriMesh(rest, self._draft.surfaces[name].faces)
+        with self._whole():
+            add_self_contact(self._draft, name, thing.rows["particles"], mesh, thickness=thickness, ke=ke, kd=kd,
+                             kf=kf, mu=mu, damping=damping, touch=touch, smoothing=smoothing)  # fmt: skip
+        return self
