@@ -18,10 +18,9 @@ from nablasim.physics.materials import NeoHookean
 from nablasim.physics.mesh import TetMesh, TriMesh
 from nablasim.physics.model import Model, batch
 from nablasim.physics.pendula import DoublePendulum, Pendulum
-from nablasim.physics.rollouts import rollout
 from nablasim.physics.rotation import quat
 from nablasim.physics.shapes import Box, Capsule, Cone, Cylinder, Shape, Sphere
-from nablasim.physics.simulator import energy, forces, stable_dt
+from nablasim.physics.simulator import energy, forces, rollout, stable_dt
 from nablasim.physics.smoke import Smoke
 from nablasim.physics.stability import Diverged, NotConverged, StepShortened, StepTooLarge
 from nablasim.physics.state import State

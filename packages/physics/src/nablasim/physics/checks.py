@@ -57,6 +57,20 @@ def indices(name: str, value: ArrayLike, width: int, count: int, what: str) -> N
     return array.astype(np.int32)
 
 
+def check_counts(dt: float, steps: int, every: int, substeps: int) -> None:
+    """Refuse what no rollout can do."""
+    if not (np.isfinite(dt) and dt > 0):
+        raise ValueError(f"dt must be positive, and is {dt}")
+    for name, value, least in (("steps", steps, 0), ("every", every, 1), ("substeps", substeps, 1)):
+        if not isinstance(value, (int, np.integer)) or value < least:
+            raise ValueError(f"{name} is a whole number from {least} on, not {value!r}")
+    if steps % every:
+        raise ValueError(
+            f"steps = {steps} is not a multiple of every = {every}: the last {steps % every} steps would not be seen. "
+            f"Use steps={steps - steps % every}, or an `every` that divides it"
+        )
+
+
 def nearest(name: str, names: Iterable[str]) -> str:
     """A sentence that offers the names most like this one."""
     known = list(names)

@@ -253,11 +253,11 @@ def shape_of(value: Any) -> tuple[int, ...] | None:
 
 
 def is_torch(value: Any) -> bool:
-    return _origin(type(value)) == "torch"
+    return _origin(value.__class__) == "torch"
 
 
 def is_kernelc(value: Any) -> bool:
-    return _origin(type(value)) == "kernelc"
+    return _origin(value.__class__) == "kernelc"
 
 
 @cache

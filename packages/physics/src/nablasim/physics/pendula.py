@@ -16,9 +16,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 import kernelc as kc
+from nablasim.physics.checks import check_counts
 from nablasim.physics.kernels.pendula import double_rollout, simple_rollout
 from nablasim.physics.model import plain
-from nablasim.physics.standalone import Frames, Quantity, Standalone, check_counts
+from nablasim.physics.standalone import Frames, Quantity, Standalone
 
 # The smallest length and mass: below, the equations of motion divide by zero.
 LEAST = 1e-9

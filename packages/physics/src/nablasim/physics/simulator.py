@@ -11,6 +11,7 @@ import numpy as np
 
 import kernelc as kc
 from nablasim.physics.checkpoints import plan
+from nablasim.physics.checks import check_counts
 from nablasim.physics.integrators import Integrator, named
 from nablasim.physics.layout import Real
 from nablasim.physics.leaves import Leaves
@@ -19,12 +20,13 @@ from nablasim.physics.program import Program, Step
 from nablasim.physics.runs import Run
 from nablasim.physics.solvers.backward_euler import Solves
 from nablasim.physics.stability import StepShortened, StepTooLarge
+from nablasim.physics.standalone import Standalone
 from nablasim.physics.state import Part, State, part
 from nablasim.physics.trajectory import Trajectory
 
 
 def rollout(
-    model: Model,
+    model: Model | Standalone,
     *,
     dt: float,
     steps: int,
@@ -34,7 +36,7 @@ def rollout(
     control: Mapping[str, Any] | None = None,
     checkpoint: str | int = "auto",
     check: bool = True,
-) -> Trajectory:
+) -> Any:
     """Run a model for `steps` steps of `dt` seconds and look at it every `every` steps, from the start on.
 
     substeps: each step is made of this many shorter ones. "auto" is one, or up to four (with a warning) where the step
@@ -48,9 +50,17 @@ def rollout(
 
     With torch tensors among the parameters or in the control, the frames are the result of one autograd operation. With
     kernelc arrays and an open `kc.Tape`, the rollout is recorded on it as one operation, and frames are kernelc arrays.
+
+    Gives a `Trajectory`; for models that stand beside scenes, such as smoke and pendula, the frames that they have.
     """
+    if isinstance(model, Standalone):
+        usual = {"every": 1, "substeps": "auto", "integrator": "semi_implicit", "control": None, "checkpoint": "auto",
+                 "check": True}  # fmt: skip
+        given = {"every": every, "substeps": substeps, "integrator": integrator, "control": control,
+                 "checkpoint": checkpoint, "check": check}  # fmt: skip
+        return model.rollout(dt=dt, steps=steps, **{name: v for name, v in given.items() if v != usual[name]})
     parts = 1 if substeps == "auto" else substeps
-    _check_counts(dt, steps, every, parts)
+    check_counts(dt, steps, every, parts)
     leaves = Leaves(model, control, steps)
     program = _program(leaves, named(integrator))
 
@@ -93,7 +103,7 @@ def _more_parts(model: Model, dt: float, error: StepTooLarge) -> int:
     warn(
         f"{error.thing!r}: waves in the plane of cloth are fast, and dt = {dt:g} s is beyond their limit of about "
         f"{error.limit:.3g} s. Each step is taken as {parts} shorter ones; substeps={parts} says that it is meant",
-        StepShortened, stacklevel=4,
+        StepShortened, stacklevel=3,
     )  # fmt: skip
     return parts
 
@@ -148,20 +158,6 @@ def stable_dt(model: Model) -> float:
     with program.lock:
         program.load(None, model.columns, 0.0)
         return min(limit.safety * limit.dt for limit in program.limits())
-
-
-# -- what a rollout is given
-def _check_counts(dt: float, steps: int, every: int, substeps: int) -> None:
-    if not (np.isfinite(dt) and dt > 0):
-        raise ValueError(f"dt must be positive, and is {dt}")
-    for name, value, least in (("steps", steps, 0), ("every", every, 1), ("substeps", substeps, 1)):
-        if not isinstance(value, (int, np.integer)) or value < least:
-            raise ValueError(f"{name} is a whole number from {least} on, not {value!r}")
-    if steps % every:
-        raise ValueError(
-            f"steps = {steps} is not a multiple of every = {every}: the last {steps % every} steps would not be seen. "
-            f"Use steps={steps - steps % every}, or an `every` that divides it"
-        )
 
 
 # -- programs

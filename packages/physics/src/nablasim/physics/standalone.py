@@ -188,20 +188,6 @@ class Standalone(ABC):
         return value
 
 
-def check_counts(dt: float, steps: int, every: int, substeps: int) -> None:
-    """Refuse what no rollout can do."""
-    if not (np.isfinite(dt) and dt > 0):
-        raise ValueError(f"dt must be positive, and is {dt}")
-    for name, value, least in (("steps", steps, 0), ("every", every, 1), ("substeps", substeps, 1)):
-        if not isinstance(value, (int, np.integer)) or value < least:
-            raise ValueError(f"{name} is a whole number from {least} on, not {value!r}")
-    if steps % every:
-        raise ValueError(
-            f"steps = {steps} is not a multiple of every = {every}: the last {steps % every} steps would not be seen. "
-            f"Use steps={steps - steps % every}, or an `every` that divides it"
-        )
-
-
 def fits(shape: tuple[int, ...], full: tuple[int, ...]) -> bool:
     """Whether a value of this shape can be broadcast to the full one."""
     try:
