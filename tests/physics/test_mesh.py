@@ -160,6 +160,32 @@ def test_a_surface_that_bounds_no_volume_is_refused(case):
         assert caught.value.element[1] == face
 
 
+def test_a_flat_surface_bounds_no_volume():
+    box = ph.Box(1, 1, 1).mesh()
+    with pytest.raises(ph.MeshError, match="encloses no volume: it is flat"):
+        ph.TriMesh(box.vertices * [1, 1, 0], box.faces).require_closed()
+
+
+BOX = ph.Box(1, 1, 1).mesh()
+STEEL = {"density": 1.0, "material": ph.NeoHookean(E=1e3, nu=0.3)}
+
+
+@pytest.mark.parametrize(("add", "error", "words"), [
+    (lambda s: s.add_rigid("cube", (BOX.vertices, BOX.faces[:-1]), density=1.0), ph.MeshError, "cube: .* is open"),
+    (lambda s: s.add_obstacle("wall", (BOX.vertices, BOX.faces[:, ::-1])), ph.MeshError, "wall: .* look inwards"),
+    (lambda s: s.add_soft("gear", (TET, [[0, 2, 1, 3]]), **STEEL), ph.MeshError, "gear: tet 0 .* it is inverted"),
+    (lambda s: s.add_soft("gear", "gear.msh", **STEEL), TypeError, r"gear: mesh is a .*load\(path\)"),
+    (lambda s: s.add_cloth("flag", (TET * [1, 0, 0], [[0, 1, 2]]), mass=1.0), ph.MeshError, "flag: face 0 .* no area"),
+    (lambda s: s.add_cloth("flag", "flag.obj", mass=1.0), TypeError, "flag: mesh is a ph.TriMesh"),
+])  # fmt: skip
+def test_a_scene_says_whose_mesh_is_broken(add, error, words):
+    scene = ph.Scene()
+    with pytest.raises(error, match=words):
+        add(scene)
+    with pytest.raises(ValueError, match="the scene is empty"):  # Nothing of it was added.
+        scene.build()
+
+
 def test_bodies_that_touch_in_an_edge_bound_a_volume():
     one = ph.Box(1, 1, 1).mesh()
     other = one.moved(pos=(1, 1, 0))

@@ -142,7 +142,7 @@ BROKEN = {
     "tet comment": ("a.tet", "# nothing\n", "", "", None, "there are no vertices"),
     "tet empty": ("a.tet", "", "", "", None, "the file is empty"),
     "obj nan": ("a.obj", OBJ, "v 1 0 0", "v 1 0 nan", 2, "not finite"),
-    "obj range": ("a.obj", OBJ, "f 1 2 3", "f 1 2 4", 4, "face 0 names vertex 3, and there are vertices 0 to 2"),
+    "obj range": ("a.obj", OBJ, "f 1 2 3", "f 1 2 4", 4, "a face names vertex 4, and there are 3. Obj counts from 1"),
     "obj zero": ("a.obj", OBJ, "f 1 2 3", "f 0 1 2", 4, "a face names vertex 0, .* Obj counts from 1"),
     "obj before": ("a.obj", OBJ, "f 1 2 3", "f -4 -2 -1", 4, "a face names vertex -4, and 3 were given before it"),
     "obj two": ("a.obj", OBJ, "f 1 2 3", "f 1 2", 4, "a face has at least 3 corners, not 2"),
@@ -311,3 +311,12 @@ def test_a_failed_save_leaves_the_old_file(tmp_path, monkeypatch):
     with pytest.raises(OSError, match="no space"):
         ph.TetMesh.box(1, 2).save(path)
     assert path.read_bytes() == before and list(tmp_path.iterdir()) == [path]
+
+
+def test_an_open_surface_is_refused_with_its_file_where_a_closed_one_is_needed(tmp_path):
+    path = tmp_path / "sheet.obj"
+    path.write_text(OBJ)
+    sheet = ph.TriMesh.load(path)
+    with pytest.raises(ph.MeshError, match=r"sheet\.obj: ball: the surface is open: 3 edges .* of face 0") as caught:
+        ph.Scene().add_rigid("ball", sheet, density=1.0, scale=2.0)
+    assert caught.value.file == str(path)

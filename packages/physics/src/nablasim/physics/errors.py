@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import TypeVar
 
 Lines = Mapping[str, Sequence[int]]
@@ -42,6 +43,20 @@ class InputError(ValueError):
             kind, index = self.element
             line = lines[kind][index] if index < len(lines[kind]) else None
         return type(self)(self.reason, advice=self.advice, element=self.element, file=file, line=line)
+
+    def about(self: E, name: str) -> E:
+        """The same error, of the object of a scene that it is about."""
+        return type(self)(f"{name}: {self.reason}", advice=self.advice, element=self.element, file=self.file,
+                          line=self.line)  # fmt: skip
+
+
+@contextmanager
+def about(name: str) -> Iterator[None]:
+    """What is wrong with what is given inside is about an object of a scene."""
+    try:
+        yield
+    except InputError as error:
+        raise error.about(name) from None
 
 
 class MeshError(InputError):

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -34,10 +34,18 @@ class TriMesh:
 
     vertices: NDArray[np.float64]
     faces: NDArray[np.int32]
+    file: ClassVar[str | None] = None
+    """Where it was read from, for errors that show only when it is used."""
 
     def __init__(self, vertices: ArrayLike, faces: ArrayLike) -> None:
         _set(self, "vertices", _checked_vertices(vertices))
         _set(self, "faces", _checked_cells("face", faces, 3, len(self.vertices)))
+
+    def read_from(self, file: Path | None) -> TriMesh:
+        """The same mesh, which then knows where it comes from."""
+        if file is not None:
+            _set(self, "file", os.fspath(file))
+        return self
 
     # ------------------------------------------------------------------------------------------------------ makers
     @classmethod
@@ -116,13 +124,18 @@ class TriMesh:
 
     def require_closed(self) -> TriMesh:
         """The mesh itself, if its faces bound a volume and look outwards; `MeshError` otherwise."""
-        topology.require_closed(self.faces)
-        if self.volume <= 0:
-            raise MeshError(
-                f"the surface encloses a volume of {self.volume:.6g}: its faces look inwards",
-                advice="Turn them round with flipped()",
-                element=("face", 0) if len(self.faces) else None,
-            )
+        try:
+            topology.require_closed(self.faces)
+            if abs(self.volume) <= FLAT * np.ptp(self.vertices, axis=0).max() ** 3:
+                raise MeshError("the surface encloses no volume: it is flat", advice="Was one of its axes lost?")
+            if self.volume < 0:
+                raise MeshError(
+                    f"the surface encloses a volume of {self.volume:.6g}: its faces look inwards",
+                    advice="Turn them round with flipped()",
+                    element=("face", 0) if len(self.faces) else None,
+                )
+        except MeshError as error:
+            raise (error if self.file is None else error.at(self.file)) from None
         return self
 
     # ------------------------------------------------------------------------------------------------------ sizes
@@ -154,12 +167,12 @@ class TriMesh:
     # --------------------------------------------------------------------------------------------------- variants
     def moved(self, *, pos: ArrayLike = (0, 0, 0), rot: ArrayLike = (0, 0, 0, 1), scale: ArrayLike = 1.0) -> TriMesh:
         """The mesh scaled, then turned by the quaternion `rot` (x, y, z, w), then moved to `pos`."""
-        mesh = TriMesh(_moved(self.vertices, pos, rot, scale), self.faces)
+        mesh = TriMesh(_moved(self.vertices, pos, rot, scale), self.faces).read_from(self.file)
         return mesh.flipped() if np.prod(np.broadcast_to(scale, 3)) < 0 else mesh
 
     def flipped(self) -> TriMesh:
         """The mesh with every face seen from the other side."""
-        return TriMesh(self.vertices, self.faces[:, [0, 2, 1]])
+        return TriMesh(self.vertices, self.faces[:, [0, 2, 1]]).read_from(self.file)
 
     def merged(self, tolerance: float = 0.0) -> TriMesh:
         """The mesh with vertices joined that lie in the same place, or in the same cell of a grid of `tolerance`.

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from nablasim.physics.checks import shaped
 from nablasim.physics.distance import SignedDistance
+from nablasim.physics.errors import about
 from nablasim.physics.features import Features, Floats, features
 from nablasim.physics.kernels.bodies import GRID, MESH
 from nablasim.physics.mass import MassProperties, solid_mass_properties
@@ -58,8 +59,9 @@ def solid(name: str, geometry: Geometry, scale: ArrayLike) -> Solid:
                 f"{name}: a body is a shape such as ph.Box(1, 1, 1), a closed ph.TriMesh, or its vertices and faces, "
                 f"not {type(geometry).__name__}"
             )
-        geometry = TriMesh(*geometry)
-    mesh = geometry.moved(scale=scale).require_closed()
+    with about(name):
+        mesh = geometry if isinstance(geometry, TriMesh) else TriMesh(*geometry)
+        mesh = mesh.moved(scale=scale).require_closed()
     n = len(mesh.vertices)
     return Solid(MESH, {}, np.array(mesh.vertices), Features(np.zeros((n, 3, 3)), np.zeros((n, 2)), np.ones(n), n),
                  _in_groups(mesh), solid_mass_properties(mesh, 1.0), mesh)  # fmt: skip

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from nablasim.physics.adding.drafting import Drafting
 from nablasim.physics.checks import shaped
+from nablasim.physics.errors import about
 from nablasim.physics.materials import NeoHookean
 from nablasim.physics.mesh import TetMesh, TriMesh
 from nablasim.physics.rotation import rotation_matrix
@@ -18,6 +19,7 @@ from nablasim.physics.systems.springs import add_springs
 from nablasim.physics.systems.tets import add_tets
 
 S = TypeVar("S", bound="Deformables")
+T = TypeVar("T", TetMesh, TriMesh)
 
 
 class Deformables(Drafting):
@@ -77,7 +79,7 @@ class Deformables(Drafting):
         activation: True makes "name.activation" a parameter, per tetrahedron; positive contracts.
         pos, rot: where the mesh is put, rotated by the quaternion (x, y, z, w) first; vel: m/s, of all or of each.
         """
-        mesh = mesh if isinstance(mesh, TetMesh) else TetMesh(*mesh)
+        mesh = _mesh(name, mesh, TetMesh, "tetrahedra")
         if (density is None) == (mass is None):
             raise ValueError(f"{name}: give either density (kg/m³) or mass (of each vertex, kg)")
         if not isinstance(material, NeoHookean):
@@ -126,12 +128,12 @@ class Deformables(Drafting):
         springs: True for a spring along every edge, or pairs of vertices, with spring_ke (N/m) and spring_kd (N s/m).
         pos, rot: where the mesh is put, rotated by the quaternion (x, y, z, w) first; vel: m/s, of all or of each.
         """
-        mesh = mesh if isinstance(mesh, TriMesh) else TriMesh(*mesh)
+        mesh = _mesh(name, mesh, TriMesh, "faces")
         masses = {"mass": mass, "density": density, "vertex_mass": vertex_mass}
         if sum(value is not None for value in masses.values()) != 1:
             raise ValueError(f"{name}: give one of mass (of all, kg), density (kg/m²) and vertex_mass (of each, kg)")
         x, v = self._placed(name, _moved(mesh.vertices, pos, rot), vel)
-        with self._whole():
+        with self._whole(), about(name):
             rows = add_particles(self._draft, name, "cloth", x, v, None, self._gravity)
             if springs is not False:
                 pairs = mesh.edges if springs is True else springs
@@ -173,6 +175,19 @@ def spring_grid(size: tuple[float, float], cells: tuple[int, int]) -> tuple[NDAr
     ]
     pairs = np.concatenate([np.stack([a.ravel(), b.ravel()], axis=1) for a, b in ends])
     return points, pairs.astype(np.int32)
+
+
+def _mesh(name: str, given: Any, kind: type[T], cells: str) -> T:
+    """A mesh, or one of vertices and cells."""
+    if isinstance(given, kind):
+        return given
+    if not (isinstance(given, (tuple, list)) and len(given) == 2):
+        raise TypeError(
+            f"{name}: mesh is a ph.{kind.__name__}, such as ph.{kind.__name__}.load(path), or its vertices and "
+            f"{cells}, not {type(given).__name__}"
+        )
+    with about(name):
+        return kind(*given)
 
 
 def _moved(points: NDArray[np.float64], pos: ArrayLike, rot: ArrayLike | None) -> NDArray[np.float64]:

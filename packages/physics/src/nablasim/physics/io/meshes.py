@@ -53,7 +53,7 @@ def load_surface(path: str | os.PathLike[str], *, merge: bool | None = None, dro
         if merge if merge is not None else path.suffix.lower() in REPEATING:
             vertices, index = join_vertices(mesh.vertices)
             mesh = TriMesh(vertices, _kept(index[mesh.faces], drop_degenerate))
-        return mesh
+        return mesh.read_from(path)
     except MeshError as error:
         if error.element and error.element[0] == "face" and "twice" in error.reason:
             advice = "TriMesh.load(path, drop_degenerate=True) leaves such faces out"

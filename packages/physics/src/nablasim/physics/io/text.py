@@ -65,6 +65,7 @@ def write_tet(path: Path, mesh: TetMesh) -> None:
 def read_obj(path: Path) -> Raw:
     """The vertices and faces of an obj file; a face of more than three corners becomes a fan of triangles."""
     vertices, faces = [], []
+    highest, at = -1, 0
     where: dict[str, list[int]] = {"vertex": [], "face": []}
     for line, words in _rows(path):
         if words[0] == "v":
@@ -76,8 +77,12 @@ def read_obj(path: Path) -> Raw:
                 raise MeshError(f"a face has at least 3 corners, not {len(corners)}", file=path, line=line)
             faces += [(corners[0], b, c) for b, c in pairwise(corners[1:])]
             where["face"] += [line] * (len(corners) - 2)
+            highest, at = max((highest, at), (max(corners), line))
         elif words[0] not in OBJ_SKIPPED:
             raise MeshError(f"a line starts with {words[0][:20]!r}, which obj does not know", file=path, line=line)
+    if highest >= len(vertices):
+        reason = f"a face names vertex {highest + 1}, and there are {len(vertices)}"
+        raise MeshError(reason, advice="Obj counts from 1", file=path, line=at)
     return Raw(np.array(vertices).reshape(-1, 3), np.array(faces, dtype=np.int64).reshape(-1, 3), lambda: where)
 
 
