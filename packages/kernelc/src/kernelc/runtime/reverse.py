@@ -267,7 +267,7 @@ class Sweep:
             self.on_gpu = True
             return
         step = strips.add_launch(self.program, binary, b"".join(words), total, entry.args, self.tape._scratch, apart,
-                                 spare, entry.parts)  # fmt: skip
+                                 spare, parts=entry.parts)  # fmt: skip
         for i, number in special.items():
             if number is not None:
                 self.places[number] = (step, binary.layout.slots[i].role("grad"))

@@ -113,5 +113,5 @@ def launch(binary: Any, block: bytes, total: int, args: list[Any], parts: int = 
     if not binary.rows and (not binary.strips or total < _LEAST_THREADS):
         return _native.launch(binary.entry, block, total, binary.parallel)
     program = _native.Program()
-    add_launch(program, binary, block, total, args, Scratch(), True, parts)
+    add_launch(program, binary, block, total, args, Scratch(), True, parts=parts)
     return program.run()

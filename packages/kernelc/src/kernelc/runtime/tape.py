@@ -226,7 +226,7 @@ class Tape:
             self._forward.add_call(lambda: self._watch_again(entry, block, total, seen))
         if binary.strips or binary.rows:
             step = strips.add_launch(self._forward, binary, block, total, entry.args, self._scratch, True,
-                                     entry.parts)  # fmt: skip
+                                     parts=entry.parts)  # fmt: skip
         else:
             step = self._forward.add_launch(binary.entry, block, total, binary.parallel, entry.record)
         self._codes[step], self._names[step] = binary.code, plan.kernel.name
