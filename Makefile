@@ -17,13 +17,15 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 # The tools that build the packages are pinned as well.
 export PIP_BUILD_CONSTRAINT := $(CURDIR)/constraints.txt
 
-.PHONY: help demo test nightly cuda gpu resources lint types contract docs install dev clean
+.PHONY: help demo test nightly wheels bare cuda gpu resources lint types contract docs install dev clean
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
 
 help:
 	@echo "make demo      find a bouncing cube's mass, elasticity and friction from its video; writes $(OUT)/report.html"
 	@echo "make test      the whole suite (ARGS='-k springs' to select; WORKERS=2 processes)"
+	@echo "make wheels    the wheels of the packages with their kernels as machine code, in $(OUT)/wheels (some minutes)"
+	@echo "make bare      such wheels, for any processor, run without a compiler"
 	@echo "make nightly   the suite with the long tests and many more random programs"
 	@echo "make cuda      all tests of gradients with kernels as CUDA, compiled for the host: no GPU is needed"
 	@echo "make gpu       the tests of CUDA on the GPU of this machine"
@@ -39,7 +41,7 @@ test: $(VENV)/.dev
 	HYPOTHESIS_PROFILE=$${HYPOTHESIS_PROFILE:-ci} $(BIN)/python -m pytest -n $(WORKERS) $(ARGS)
 
 nightly: $(VENV)/.dev
-	HYPOTHESIS_PROFILE=nightly KERNELC_TEST_CUDA=all $(BIN)/python -m pytest -n $(WORKERS) -m "nightly or not nightly" $(ARGS)
+	HYPOTHESIS_PROFILE=nightly KERNELC_TEST_CUDA=all KERNELC_AOT_LEVELS=baseline,avx2,avx512 $(BIN)/python -m pytest -n $(WORKERS) -m "nightly or not nightly" $(ARGS)
 
 cuda: $(VENV)/.dev
 	KERNELC_TEST_DEVICE=cuda $(BIN)/python -m pytest -n $(WORKERS) tests/kernelc tests/physics tests/render $(ARGS)
@@ -49,6 +51,12 @@ gpu: $(VENV)/.dev
 
 resources: $(VENV)/.dev
 	$(BIN)/python tests/kernelc/cuda/resources.py
+
+wheels: $(VENV)/.pip
+	$(PIP) wheel --no-deps --wheel-dir $(OUT)/wheels $(foreach package,$(PACKAGES),./$(package))
+
+bare: $(VENV)/.dev
+	$(BIN)/python -m pytest -m wheels tests/integration/test_wheels.py $(ARGS)
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .

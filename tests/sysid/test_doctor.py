@@ -30,6 +30,16 @@ def test_a_missing_compiler_is_essential(run, monkeypatch):
     assert "apt-get install g++" in result.output
 
 
+def test_with_the_machine_code_of_wheels_a_compiler_is_for_kernels_of_ones_own(monkeypatch):
+    monkeypatch.setattr(doctor.aot, "brings", lambda package: package.startswith("nablasim."))
+    monkeypatch.setenv("PATH", "")
+    monkeypatch.setenv("CXX", "no-such-compiler")
+    found = doctor.check_compiler(), doctor.check_kernel()
+    assert not any(check.ok or check.essential for check in found)
+    assert "for kernels of your own only" in found[0].advice
+    assert not doctor.check_simulation().ok and doctor.check_simulation().essential  # in truth none was brought here
+
+
 def test_a_compiler_can_be_named(monkeypatch):
     monkeypatch.setenv("CXX", "no-such-compiler -O2")
     monkeypatch.setenv("PATH", "")

@@ -17,9 +17,10 @@ from typing import Any
 
 from ..errors import WrongUse
 from ..runtime.kernels import Kernel
+from ..toolchain import shipped_with
 from ..types import FLOAT32, FLOAT64, Scalar
 
-__all__ = ["Ahead", "kernels"]
+__all__ = ["Ahead", "brings", "kernels"]
 
 
 @dataclass(frozen=True)
@@ -38,6 +39,11 @@ def kernels(*what: Any, adjoint: bool = True, lanes: bool = True, reals: tuple[A
     """Declare kernels, or all kernels that are defined in modules. Of two declarations of one, the later one holds."""
     found = [kernel for one in what for kernel in _kernels_of(one)]
     return [Ahead(kernel, adjoint, lanes, reals or Ahead.reals) for kernel in found]
+
+
+def brings(package: str) -> bool:
+    """Whether an imported package brings machine code for this machine."""
+    return shipped_with(package) is not None
 
 
 def _kernels_of(one: Any) -> Iterator[Kernel]:

@@ -14,6 +14,9 @@ from pathlib import Path
 import platformdirs
 
 import kernelc as kc
+from kernelc import aot
+from nablasim import physics as ph
+from nablasim import render
 from nablasim.sysid.kernels import double
 
 
@@ -30,7 +33,15 @@ class Check:
 
 def examine() -> list[Check]:
     """Every check, in the order in which things depend on each other."""
-    return [check_python(), check_compiler(), check_cache(), check_kernel(), check_torch(), check_ffmpeg()]
+    return [
+        check_python(), check_compiler(), check_cache(), check_kernel(), check_simulation(), check_torch(),
+        check_ffmpeg(),
+    ]  # fmt: skip
+
+
+def needs_compiler() -> bool:
+    """Whether simulations and pictures need one: wheels bring machine code, an editable installation does not."""
+    return not all(aot.brings(package.__name__) for package in (ph, render))
 
 
 def check_python() -> Check:
@@ -39,13 +50,15 @@ def check_python() -> Check:
 
 
 def check_compiler() -> Check:
-    """The C++ compiler that turns kernels into machine code."""
-    advice = "Debian: apt-get install g++; Fedora: dnf install gcc-c++; macOS: xcode-select --install; or set CXX"
+    """The C++ compiler that turns kernels into machine code: without it, there are those that wheels bring."""
+    essential = needs_compiler()
+    why = "" if essential else "for kernels of your own only; "
+    advice = f"{why}Debian: apt-get install g++; Fedora: dnf install gcc-c++; macOS: xcode-select --install; or set CXX"
     for command in filter(None, (os.environ.get("CXX"), "c++", "g++", "clang++")):
         words = shlex.split(command)
         if words and shutil.which(words[0]):
             return Check("C++ compiler", True, _first_line([*words, "--version"]))
-    return Check("C++ compiler", False, "none on the PATH", advice)
+    return Check("C++ compiler", False, "none on the PATH", advice, essential)
 
 
 def check_cache() -> Check:
@@ -54,18 +67,31 @@ def check_cache() -> Check:
     # It is made on first use: until then its nearest parent has to let us.
     parent = next(p for p in (folder, *folder.parents) if p.exists())
     ok = parent.is_dir() and os.access(parent, os.W_OK | os.X_OK)
-    return Check("Kernel cache", ok, str(folder), "set KERNELC_CACHE_DIR to a folder of your own that can be written")
+    advice = "set KERNELC_CACHE_DIR to a folder of your own that can be written"
+    return Check("Kernel cache", ok, str(folder), advice, needs_compiler())
 
 
 def check_kernel() -> Check:
-    """Compiles and runs a kernel: the proof of all of the above."""
+    """Compiles and runs a new kernel: the proof of all of the above."""
     x, y = kc.array([1.0, 2.0, 3.0]), kc.zeros(3, dtype=float)
     try:
         kc.launch(double, dim=3, inputs=[x], outputs=[y], device="cpu")
     except kc.KernelError as error:
-        return Check("A kernel runs", False, str(error), getattr(error, "advice", "") or "see the lines above")
+        advice = getattr(error, "advice", "") or "see the lines above"
+        return Check("A kernel runs", False, str(error), advice, needs_compiler())
     right = y.numpy().tolist() == [2.0, 4.0, 6.0]
     return Check("A kernel runs", right, "yes" if right else f"wrong result: {y.numpy()}", "please report this")
+
+
+def check_simulation() -> Check:
+    """Runs a kernel of the physics."""
+    scene = ph.Scene().add_particles("stone", [[0.0, 1.0, 0.0]], mass=1.0)
+    try:
+        fallen = ph.rollout(scene.build("float64"), dt=0.01, steps=10)["stone"].x[-1][0]
+    except kc.KernelError as error:
+        return Check("A simulation runs", False, str(error), getattr(error, "advice", "") or "see the lines above")
+    return Check("A simulation runs", bool(fallen[1] < 1.0), f"a stone falls to {float(fallen[1]):.3f} m",
+                 "please report this")  # fmt: skip
 
 
 def check_torch() -> Check:
