@@ -4,6 +4,7 @@
 from types import ModuleType
 from typing import Any
 
+from . import aot as aot
 from . import cuda as cuda
 from . import testing as testing
 from .config import config as config
