@@ -47,10 +47,10 @@ cuda: $(VENV)/.dev
 	KERNELC_TEST_DEVICE=cuda $(BIN)/python -m pytest -n $(WORKERS) tests/kernelc tests/physics tests/render $(ARGS)
 
 gpu: $(VENV)/.dev
-	KERNELC_TEST_GPU=1 $(BIN)/python -m pytest -n 0 tests/kernelc/cuda $(ARGS)
+	KERNELC_TEST_GPU=1 $(BIN)/python -m pytest -n 0 tests/kernelc/gpu $(ARGS)
 
 resources: $(VENV)/.dev
-	$(BIN)/python tests/kernelc/cuda/resources.py
+	$(BIN)/python tests/kernelc/gpu/resources.py
 
 wheels: $(VENV)/.pip
 	$(PIP) wheel --no-deps --wheel-dir $(OUT)/wheels $(foreach package,$(PACKAGES),./$(package))

@@ -14,4 +14,4 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "dev"))
 
 if os.environ.get("KERNELC_TEST_DEVICE", "cpu") == "cuda":
     # Fixtures and hooks: kernels of all tests run as CUDA, without a GPU.
-    from cuda.everywhere import everywhere, pytest_collection_modifyitems  # noqa: F401
+    from gpu.everywhere import everywhere, pytest_collection_modifyitems  # noqa: F401

@@ -6,8 +6,8 @@ No GPU is needed. Where there is no nvcc these tests are skipped; `pip install n
 import struct
 
 import pytest
-from cuda import corpus, repository
-from cuda.conftest import WHOLE
+from gpu import corpus, repository
+from gpu.conftest import WHOLE
 from laws.bench import CASES
 
 import kernelc as kc

@@ -1,7 +1,7 @@
 """Run by test_everywhere.py with KERNELC_TEST_DEVICE=cuda: a launch on the CPU is one of the stand-in."""
 
 import numpy as np
-from cuda import standin
+from gpu import standin
 
 import kernelc as kc
 

@@ -5,7 +5,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from cuda import standin
+from gpu import standin
 
 ROOT = Path(__file__).parents[3]
 
@@ -19,7 +19,7 @@ def run(*arguments, **environment):
 
 
 def test_without_a_gpu_it_says_what_is_missing(tmp_path):
-    done = run("tests/kernelc/cuda/test_memory.py", KERNELC_CUDA_DRIVER=str(tmp_path / "no_driver.so"))
+    done = run("tests/kernelc/gpu/test_memory.py", KERNELC_CUDA_DRIVER=str(tmp_path / "no_driver.so"))
     assert done.returncode == 2
     said = done.stdout + done.stderr
     assert "KERNELC_TEST_GPU=1 asks for a real GPU" in said
@@ -29,9 +29,9 @@ def test_without_a_gpu_it_says_what_is_missing(tmp_path):
 def test_with_the_stand_in_it_passes():
     """Nothing is patched here: nvcc is found and probed, its fat binaries are cached and loaded by the driver."""
     done = run(
-        "tests/kernelc/cuda/test_launches.py", "tests/kernelc/cuda/test_memory.py",
+        "tests/kernelc/gpu/test_launches.py", "tests/kernelc/gpu/test_memory.py",
         "-k", "three_dimensions or counted_first or failed_assertion or overwrites or of_others_is_shared",
-        KERNELC_CUDA_DRIVER=str(standin.driver_library()), CUDACXX=str(ROOT / "tests/kernelc/cuda/nvcc"),
+        KERNELC_CUDA_DRIVER=str(standin.driver_library()), CUDACXX=str(ROOT / "tests/kernelc/gpu/nvcc"),
     )  # fmt: skip
     assert done.returncode == 0, done.stdout + done.stderr
     assert "5 passed" in done.stdout

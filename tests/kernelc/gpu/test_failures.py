@@ -13,8 +13,8 @@ from threading import Thread
 
 import numpy as np
 import pytest
-from cuda import standin
-from cuda.conftest import REAL
+from gpu import standin
+from gpu.conftest import REAL
 
 import kernelc as kc
 from kernelc.runtime.cuda import device as devices
@@ -302,8 +302,8 @@ def test_an_illegal_address_is_said_with_advice():
     program = """
 import numpy as np
 import kernelc as kc
-from cuda import standin
-from cuda.test_failures import stored
+from gpu import standin
+from gpu.test_failures import stored
 
 with standin.installed():
     at, y = kc.array(np.array([128], np.int32), device="cuda"), kc.zeros(128, device="cuda")

@@ -1,6 +1,6 @@
 """What every kernel takes of a GPU, as ptxas reports it: writes docs/kernelc/cuda_resources.md. Needs nvcc, no GPU.
 
-    python tests/kernelc/cuda/resources.py          some minutes; `make resources` does the same
+    python tests/kernelc/gpu/resources.py          some minutes; `make resources` does the same
 
 Kernels of the repository one by one; of the corpus of the laws and of random programs the sum. A warning of nvcc or
 ptxas ends it with an error.
@@ -22,7 +22,7 @@ ROOT = Path(__file__).resolve().parents[3]
 PAGE = ROOT / "docs/kernelc/cuda_resources.md"
 sys.path[:0] = [str(ROOT / "tests/kernelc"), str(ROOT)]
 
-from cuda import corpus, repository  # noqa: E402
+from gpu import corpus, repository  # noqa: E402
 
 from kernelc import types as t  # noqa: E402
 from kernelc.codegen import DEVICE_HEADER, Code  # noqa: E402
@@ -92,7 +92,7 @@ def page() -> str:
         ]
     return f"""# What kernels take of a GPU
 
-Written by `python tests/kernelc/cuda/resources.py`; do not edit. nvcc {nvcc().version} for sm_{ARCHITECTURE}, without a
+Written by `python tests/kernelc/gpu/resources.py`; do not edit. nvcc {nvcc().version} for sm_{ARCHITECTURE}, without a
 warning. No GPU took part.
 
 ## Kernels of the repository

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import pytest
-from cuda import standin
+from gpu import standin
 
 from kernelc.codegen import counted_for
 from kernelc.runtime import compile, derivatives, kernels, launches, reverse
@@ -23,7 +23,7 @@ from kernelc.runtime.cuda import launching
 
 LEFT_OUT = {
     "kernelc/codegen/": "looks at the C++ of the CPU",
-    "kernelc/cuda/test_": "runs on the stand-in anyway",
+    "kernelc/gpu/test_": "runs on the stand-in anyway",
     "kernelc/lanes/": "looks at lanes and strips of the CPU",
     "kernelc/native/": "tests the native core",
     "kernelc/toolchain/": "builds for the CPU",

@@ -4,7 +4,7 @@ import contextlib
 import os
 
 import pytest
-from cuda import standin
+from gpu import standin
 
 import kernelc as kc
 
@@ -14,7 +14,7 @@ REAL = os.environ.get("KERNELC_TEST_GPU", "0") not in ("", "0")
 
 
 def pytest_collection_modifyitems(items):
-    if REAL and any("tests/kernelc/cuda/" in item.path.as_posix() for item in items) and not kc.cuda.is_available():
+    if REAL and any("tests/kernelc/gpu/" in item.path.as_posix() for item in items) and not kc.cuda.is_available():
         pytest.exit(f"KERNELC_TEST_GPU=1 asks for a real GPU.\n{kc.cuda.describe()}", returncode=2)
 
 

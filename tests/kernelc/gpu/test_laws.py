@@ -10,8 +10,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from cuda import standin
-from cuda.conftest import REAL
+from gpu import standin
+from gpu.conftest import REAL
 from laws import bench
 from laws.bench import CASES, Argument, Case, Look, Push, apart, forward_and_backward, record, spread
 from laws.corpus import all as _all  # noqa: F401

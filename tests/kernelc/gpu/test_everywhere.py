@@ -30,6 +30,6 @@ def test_gradients_of_all_kinds_are_right_as_cuda():
 
 def test_the_switch_is_real():
     """Else the test above would prove nothing."""
-    done = pytest_as_cuda("tests/kernelc/cuda/switched.py")
+    done = pytest_as_cuda("tests/kernelc/gpu/switched.py")
     assert done.returncode == 0, done.stdout + done.stderr
     assert "1 passed" in done.stdout
