@@ -236,7 +236,7 @@ def normals(seen: Seen, surface: Surface) -> Array:
     rows = for_bands(surface.corner_normals(t), t.frames)
     kc.launch(visible.mix_seen, t.screen.grid(t.frames), [rows, seen.slot, seen.weights, 1], [vector])
     inputs = [tiled(vector, t), tiled(seen.slot, t), 1.0, *grain(t.screen)]
-    kc.launch(resolve.resolve_mean(kc.float3), image.shape, inputs, [image])
+    kc.launch(resolve.resolve_normals, image.shape, inputs, [image])
     return image
 
 
@@ -259,7 +259,7 @@ def flow(seen: Seen, points: Array, pose: Array, lens: Array, *, perspective: bo
     inputs += [*t.screen.place, seen.slot, seen.weights]
     kc.launch(visible.flow_seen, t.screen.grid(t.frames), inputs, [moved])
     inputs = [tiled(moved, t), tiled(seen.slot, t), 1.0 / t.screen.sampling, *grain(t.screen)]
-    kc.launch(resolve.resolve_mean(kc.float2), image.shape, inputs, [image])
+    kc.launch(resolve.resolve_flow, image.shape, inputs, [image])
     return image
 
 

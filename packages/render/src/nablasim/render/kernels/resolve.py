@@ -1,7 +1,5 @@
 """From tiles to pictures: gather the samples of each pixel, and finish what the loops over faces have summed."""
 
-import functools
-
 import kernelc as kc
 from nablasim.render.kernels.coverage import alpha_of
 from nablasim.render.kernels.softras import relative_weight
@@ -105,8 +103,7 @@ def resolve_depth(
     image[b, i, j] = total / float(count) if count > 0 else nothing
 
 
-@functools.cache
-def resolve_mean(vector: type):
+def mean_kernel(vector: type):
     """The kernel that takes means of vectors of one kind."""
 
     @kc.kernel
@@ -126,6 +123,10 @@ def resolve_mean(vector: type):
         image[b, i, j] = total * (unit / float(max(count, 1)))
 
     return mean_of_seen
+
+
+resolve_normals = mean_kernel(kc.float3)
+resolve_flow = mean_kernel(kc.float2)
 
 
 @kc.kernel
