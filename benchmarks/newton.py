@@ -1,8 +1,8 @@
 """`python -m benchmarks.newton`: blocks of tetrahedra through nablasim.physics, beside Newton's semi-implicit solver.
 
 The same block, material and steps, in one process and in interleaved rounds; positions and gradients of both agree with
-a run in double precision. `pip install newton` first; without it, ours stands beside the rates that Newton 1.7 had on a
-machine with two such cores.
+a run in double precision. `pip install newton` first; without it, ours stands beside rates of Newton 1.7 that were
+measured elsewhere.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import argparse
 from . import __main__ as command
 
 STATED = {1000: 745.0, 8000: 195.0}
-"""Forward steps per second of Newton 1.7, step by step and with contacts as they are by default."""
+"""Forward steps per second of Newton 1.7, step by step, as they were measured elsewhere."""
 
 
 def main() -> None:
