@@ -96,8 +96,9 @@ def test_by_colours_of_faces_and_of_the_background():
         check(loss, colours(len(faces))[::7].repeat(8, 1)[: len(faces)], torch.tensor([0.2, 0.3, 0.4]).double())
 
 
-@pytest.mark.parametrize("mode", ["softras", "hard"])
-@pytest.mark.parametrize("wrap", ["clamp", "wrap"])
+@pytest.mark.parametrize(
+    ("mode", "wrap"), [("softras", "clamp"), ("softras", "wrap"), ("dibr", "clamp"), ("hard", "wrap")]
+)
 def test_by_textures_and_uvs(mode, wrap):
     vertices, faces = tensors("soup")
     rng = np.random.default_rng(2)
@@ -159,12 +160,25 @@ def test_by_the_pose_of_the_camera(mode):
     check(loss, *(torch.tensor(v).double() for v in ([0.4, 0.5, 2.6], [0.05, 0.0, 0.1], [0.1, 1.0, 0.2])))
 
 
+def test_by_the_pose_of_the_camera_in_highlights():
+    vertices, faces = tensors("sphere")
+    lights, w = [render.Ambient(0.2), render.Point((0.5, 1.0, 1.5))], weights(*SIZE, 4)
+
+    def loss(eye, target):
+        camera = render.Camera.look_at(eye, target, fov=50)
+        material = render.Material(ks=0.8, shininess=5.0)
+        renderer = render.Renderer(camera, lights, mode="dibr", shading="phong", material=material, size=SIZE)
+        return (renderer(vertices, faces) * w).sum()
+
+    check(loss, *(torch.tensor(v).double() for v in ([0.4, 0.5, 2.6], [0.05, 0.0, 0.1])))
+
+
 def test_by_fields_of_view_and_intrinsics():
     vertices, faces = tensors("soup")
     paint, w = colours(len(vertices)), weights(*SIZE, 4)
 
-    def draw(camera):
-        renderer = render.Renderer(camera, size=SIZE, **SOFT)
+    def draw(camera, mode="softras"):
+        renderer = render.Renderer(camera, mode=mode, size=SIZE, sigmainv=300.0, **SOFT)
         return (renderer(vertices, faces, colors=paint) * w).sum()
 
     eye, target = (0.4, 0.5, 2.6), (0.05, 0.0, 0.1)
@@ -174,14 +188,16 @@ def test_by_fields_of_view_and_intrinsics():
     K = torch.tensor([[15.0, 0.4, 8.6], [0.0, 14.0, 7.3], [0.0, 0.0, 1.0]]).double()
     R, t = torch.diag(torch.tensor([1.0, -1.0, -1.0])).double(), torch.tensor([0.1, 0.2, 2.7]).double()
 
-    def opencv(K, R, t):
-        return draw(render.Camera.opencv(K * torch.tensor([[1.0, 1, 1], [0, 1, 1], [0, 0, 1]]).double(), R, t, SIZE))
+    def opencv(K, R, t, mode):
+        used = torch.tensor([[1.0, 1, 1], [0, 1, 1], [0, 0, 1]]).double()
+        return draw(render.Camera.opencv(K * used, R, t, SIZE), mode)
 
     with pytest.raises(AssertionError, match="nothing depends"):
         check(lambda a: draw(render.Camera.look_at(eye, target, fov=50)) + 0 * a, torch.tensor(1.0).double())
     free = torch.zeros(3, 3).double()
     free[0, 0], free[1, 1], free[0, 2], free[1, 2], free[0, 1] = 1, 1, 1, 1, 1
-    check(lambda k, r, p: opencv(K + free * (k - K), r, p), K, R, t)
+    for mode in ("softras", "dibr", "hard"):
+        check(lambda k, r, p, mode=mode: opencv(K + free * (k - K), r, p, mode), K, R, t)
 
 
 def test_depth_normals_and_flow():
