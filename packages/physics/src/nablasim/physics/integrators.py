@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Protocol
 
 from nablasim.physics.program import Step
-from nablasim.physics.solvers.backward_euler import ImplicitStep, refuse_free_bodies
+from nablasim.physics.solvers.backward_euler import ImplicitStep, refuse_others
 from nablasim.physics.systems import System
 from nablasim.physics.systems.particles import Particles
 
@@ -66,7 +66,7 @@ class BackwardEuler:
             raise ValueError(f"BackwardEuler: iterations is a whole number from 1 on, not {self.iterations!r}")
 
     def record(self, systems: Sequence[System], step: Step) -> None:
-        refuse_free_bodies(step)
+        refuse_others(step)
         for system in systems:
             if not isinstance(system, Particles):
                 system.advance(step)  # What no force moves: driven bodies.

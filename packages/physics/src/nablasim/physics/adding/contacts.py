@@ -63,10 +63,11 @@ class Contacts(Bodies):
         damping: str = "smooth",
         touch: float = 5e-3,
         smoothing: float = 0.0,
+        hard: bool = False,
     ) -> S:
         """Ground that pushes things up: the half-space y < height. See `add_plane`."""
         return self.add_plane(name, normal=(0.0, 1.0, 0.0), offset=height, ke=ke, kd=kd, kf=kf, mu=mu, damping=damping,
-                              touch=touch, smoothing=smoothing)  # fmt: skip
+                              touch=touch, smoothing=smoothing, hard=hard)  # fmt: skip
 
     def add_plane(
         self: S,
@@ -81,6 +82,7 @@ class Contacts(Bodies):
         damping: str = "smooth",
         touch: float = 5e-3,
         smoothing: float = 0.0,
+        hard: bool = False,
     ) -> S:
         """A half-space normal·x < offset that pushes things out, and rubs.
 
@@ -89,10 +91,11 @@ class Contacts(Bodies):
         while approaching.
         kf, mu: friction is min(mu · normal force, kf · slip velocity).
         smoothing: a length (m) over which kinks are rounded, for methods that need a continuous slope; 0 is exact.
+        hard: nothing is inside at the end of a step, without any spring or damper; of the four numbers only mu counts.
         """
         self._new(name)
         add = partial(add_plane, name=name, normal=normal, offset=offset, ke=ke, kd=kd, kf=kf, mu=mu, damping=damping,
-                      touch=touch, smoothing=smoothing)  # fmt: skip
+                      touch=touch, smoothing=smoothing, hard=hard)  # fmt: skip
         add(Draft())  # Wrong values are refused here, not when it is built.
         self._late[name] = add
         return self

@@ -13,12 +13,14 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from numpy.typing import NDArray
 
+from nablasim.physics.kernels.hard import HARD
 from nablasim.physics.program import Arrays, Step
 from nablasim.physics.solvers.newton import Newton
 from nablasim.physics.stability import NotConverged, owner
 from nablasim.physics.systems import System
 from nablasim.physics.systems.bodies import MOTION
 from nablasim.physics.systems.particles import GRAVITY, MASS, V, X
+from nablasim.physics.systems.planes import LAW
 
 _EQUATIONS: WeakKeyDictionary[Arrays, Newton] = WeakKeyDictionary()
 """Those of a program: its steps share the memory."""
@@ -119,8 +121,15 @@ class ImplicitStep:
         )  # fmt: skip
 
 
-def refuse_free_bodies(step: Step) -> None:
-    """Only particles are solved for."""
+def refuse_others(step: Step) -> None:
+    """Only particles are solved for, and forces that depend on places and velocities."""
+    hard = np.flatnonzero(step.numpy(LAW) == HARD) if step.rows("plane_contacts") else np.zeros(0, int)
+    if len(hard):
+        name, _ = owner(step.layout, "plane_contacts", int(hard[0]))
+        raise ValueError(
+            f"BackwardEuler solves for forces, and hard contact has none before the step is known: {name!r} is hard. "
+            f"Give it a large ke instead: no stiffness is too large for implicit steps"
+        )
     if not step.rows("bodies"):
         return
     free = np.flatnonzero(step.numpy(MOTION) == 0)

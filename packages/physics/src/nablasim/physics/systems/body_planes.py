@@ -12,6 +12,7 @@ import numpy as np
 import kernelc as kc
 from nablasim.physics.kernels.bodies import FREE
 from nablasim.physics.kernels.body_planes import body_plane_energies, body_plane_forces
+from nablasim.physics.kernels.hard import HARD, hard_body_forces, hard_body_weights
 from nablasim.physics.kernels.pairing import pair_with_plane
 from nablasim.physics.kernels.planes import unit_normals
 from nablasim.physics.layout import Column, Draft, Index, Rows
@@ -50,6 +51,18 @@ class BodyPlanes(System):
         bodies = [s[b.X], s[b.ROT], s[b.V], s[b.OMEGA], s[b.COM], s[b.LOCAL], s[b.BALL], s[b.RIM]]
         plane = [s[BODY], s[POINT], s[NORMAL], s[OFFSET], s[FOUR], s[LAW], s[TOUCH], s[SMOOTHING]]
         kc.launch(body_plane_forces, s.rows(self.name), [*bodies, *plane], [s[b.F], s[b.TORQUE]], parts=s.parts)
+        if (s.numpy(LAW) == HARD).any():
+            self._hard_forces(s)
+
+    def _hard_forces(self, s: Step) -> None:
+        moving = [s[b.X], s[b.ROT], s[b.V], s[b.OMEGA], s[b.GRAVITY], s[b.COM]]
+        points, plane = [s[b.LOCAL], s[b.BALL], s[b.RIM], s.dt], [s[BODY], s[POINT], s[NORMAL], s[OFFSET]]
+        weights = s.scratch("bodies.weights", s.rows("bodies"), kc.float2)
+        weights.zero_()
+        given = [*moving, s[b.MASS], s[b.INVERSE], *points, *plane, s[LAW]]
+        kc.launch(hard_body_weights, s.rows(self.name), given, [weights], parts=s.parts)
+        given = [*moving, *points, *plane, s[FOUR], s[LAW], weights]
+        kc.launch(hard_body_forces, s.rows(self.name), given, [s[b.F], s[b.TORQUE]], parts=s.parts)
 
     def energy(self, s: Step) -> Any:
         e = s.scratch("body_plane_contacts.energy", s.rows(self.name))

@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike
 
 import kernelc as kc
 from nablasim.physics.checks import filled
+from nablasim.physics.kernels.hard import HARD, hard_plane_forces
 from nablasim.physics.kernels.planes import plane_energies, plane_forces, plane_stiffness, unit_normals
 from nablasim.physics.layout import Column, Draft, Index
 from nablasim.physics.systems import body_planes
@@ -48,6 +49,9 @@ class Planes(System):
         particles = [s[X], s[V], s[F], s[WEIGHT], s[GRAVITY], s.ahead, s[PARTICLE]]
         plane = [s[NORMAL], s[OFFSET], s[KE], s[KD], s[KF], s[MU], s[LAW], s[TOUCH], s[SMOOTHING]]
         kc.launch(plane_forces, s.rows("plane_contacts"), [*particles, *plane], [s[CONTACT_F]], parts=s.parts)
+        if (s.numpy(LAW) == HARD).any():
+            hard = [s[NORMAL], s[OFFSET], s[MU], s[LAW]]
+            kc.launch(hard_plane_forces, s.rows("plane_contacts"), [*particles, *hard], [s[CONTACT_F]], parts=s.parts)
 
     def energy(self, s: Step) -> Any:
         n = s.rows("plane_contacts")
@@ -72,6 +76,7 @@ def add_plane(
     damping: str,
     touch: float,
     smoothing: float,
+    hard: bool,
 ) -> None:
     """Pairs of one plane with all that the scene has: called when everything else is there."""
     if damping not in LAWS:
@@ -85,12 +90,13 @@ def add_plane(
     four = (("ke", ke, "N/m"), ("kd", kd, "N s/m"), ("kf", kf, "N s/m"), ("mu", mu, "1"))
     for quantity, value, _ in four:
         filled(f"{name}.{quantity}", value, (), positive=True, allow_zero=True)
+    used = four[3:] if hard else four  # Hard contact has neither springs nor dampers.
     filled(f"{name}.touch", touch, (), positive=True)
     filled(f"{name}.smoothing", smoothing, (), positive=True, allow_zero=True)
     for rows in (particles, bodies):  # Both tables have the same columns: one parameter goes to both.
         at = rows.table
-        draft.index(f"{at}.law", np.full(rows.count, LAWS.index(damping)))
-        for quantity, value, unit in four:
+        draft.index(f"{at}.law", np.full(rows.count, HARD if hard else LAWS.index(damping)))
+        for quantity, value, unit in used:
             draft.parameter(f"{name}.{quantity}", Column(f"{at}.{quantity}"), rows, value, unit=unit,
                             bounds=(0.0, None), uniform=True)  # fmt: skip
         draft.parameter(f"{name}.normal", Column(f"{at}.given_normal", kc.float3), rows, normal, unit="1",

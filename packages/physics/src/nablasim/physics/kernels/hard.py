@@ -1,0 +1,149 @@
+"""Kernels of hard contact with half-spaces: nothing is inside at the end of a step, and friction holds up to its cap.
+
+There is no spring: the force is the one that the step needs. A point with the inverse mass w that would end the step at
+the gap C and the velocity v is pushed by -C / (dt² w), and held by at most mu times that against |v_t| / (dt w).
+"""
+
+import kernelc as kc
+from nablasim.physics.kernels.body_planes import support
+
+HARD = 2
+"""The number of this law, behind those of kernels/contact.py."""
+SHARE = 0.2
+"""The part of a penetration that bodies make good in one step: all of it at once would throw them up."""
+
+
+@kc.func
+def hard_force(
+    lack: float, velocity: kc.float3, normal: kc.float3, mu: float, dt: float, push: float, hold: float
+) -> kc.float3:
+    """The force on a point that would lack a length in the normal's direction, with the velocity of the step's end.
+
+    push, hold: inverse masses along the normal and across it.
+    """
+    fn = lack / (dt * dt * push)
+    u = velocity - normal * kc.dot(velocity, normal)
+    slip, most = kc.length(u), mu * fn
+    factor = 1.0 / (dt * hold)
+    if factor * slip > most:
+        factor = most / slip
+    return normal * fn - u * factor
+
+
+@kc.kernel
+def hard_plane_forces(
+    x: kc.Array[kc.float3],
+    v: kc.Array[kc.float3],
+    f: kc.Array[kc.float3],
+    weight: kc.Array[float],
+    gravity: kc.Array[kc.float3],
+    dt: float,
+    particle: kc.Array[int],
+    normal: kc.Array[kc.float3],
+    offset: kc.Array[float],
+    mu: kc.Array[float],
+    law: kc.Array[int],
+    f_contact: kc.Array[kc.float3],
+):
+    """Keep a particle out of the half-space n·x < offset. A thread is a pair of a particle and a plane."""
+    r = kc.tid()
+    i, n = particle[r], normal[r]
+    w = weight[i]
+    ahead = v[i] + (gravity[i] + f[i] * w) * dt
+    lack = offset[r] - kc.dot(n, x[i] + ahead * dt)
+    if law[r] == HARD and lack > 0.0 and w * dt > 0.0:
+        kc.atomic_add(f_contact, i, hard_force(lack, ahead, n, mu[r], dt, w, w))
+
+
+@kc.func
+def body_lack(
+    x: kc.float3,
+    arm: kc.float3,
+    v: kc.float3,
+    omega: kc.float3,
+    gravity: kc.float3,
+    n: kc.float3,
+    offset: float,
+    dt: float,
+):
+    """How far a point of a body would be inside, of which bodies make good a part; and its velocity ahead."""
+    ahead = v + kc.cross(omega, arm) + gravity * dt
+    gap = kc.dot(n, x + arm) - offset
+    if gap < 0.0:
+        gap = SHARE * gap
+    return -(gap + kc.dot(n, ahead) * dt), ahead
+
+
+@kc.kernel
+def hard_body_weights(
+    x: kc.Array[kc.float3],
+    rot: kc.Array[kc.quat],
+    v: kc.Array[kc.float3],
+    omega: kc.Array[kc.float3],
+    gravity: kc.Array[kc.float3],
+    com: kc.Array[kc.float3],
+    mass: kc.Array[float],
+    inverse: kc.Array[kc.mat33],
+    local: kc.Array[kc.float3],
+    ball: kc.Array[float],
+    rim: kc.Array[float],
+    dt: float,
+    body: kc.Array[int],
+    point: kc.Array[int],
+    normal: kc.Array[kc.float3],
+    offset: kc.Array[float],
+    law: kc.Array[int],
+    weights: kc.Array[kc.float2],
+):
+    """Add up the inverse masses, along the normal and across it, of all points of a body that touch in this step.
+
+    Each of them pushes as if it had to move all of that: together they never push too far. A thread is a pair of a
+    point of a body and a plane.
+    """
+    r = kc.tid()
+    b, i, n = body[r], point[r], normal[r]
+    q = kc.normalize(rot[b])
+    arm = support(q, local[i], ball[i], rim[i], n)
+    lack, _ = body_lack(x[b], arm, v[b], omega[b], gravity[b], n, offset[r], dt)
+    if law[r] == HARD and lack > 0.0:
+        lever = kc.quat_rotate_inv(q, arm) - com[b]
+        t = kc.cross(lever, kc.quat_rotate_inv(q, n))
+        along = 1.0 / mass[b] + kc.dot(t, inverse[b] * t)
+        # The trace of (lever ×)ᵀ I⁻¹ (lever ×) is that in all three directions together.
+        I = inverse[b]
+        whole = kc.length_sq(lever) * kc.trace(I) - kc.dot(lever, I * lever)
+        kc.atomic_add(weights, b, kc.float2(along, 3.0 / mass[b] + whole - along))
+
+
+@kc.kernel
+def hard_body_forces(
+    x: kc.Array[kc.float3],
+    rot: kc.Array[kc.quat],
+    v: kc.Array[kc.float3],
+    omega: kc.Array[kc.float3],
+    gravity: kc.Array[kc.float3],
+    com: kc.Array[kc.float3],
+    local: kc.Array[kc.float3],
+    ball: kc.Array[float],
+    rim: kc.Array[float],
+    dt: float,
+    body: kc.Array[int],
+    point: kc.Array[int],
+    normal: kc.Array[kc.float3],
+    offset: kc.Array[float],
+    four: kc.Array[kc.float4],
+    law: kc.Array[int],
+    weights: kc.Array[kc.float2],
+    f: kc.Array[kc.float3],
+    torque: kc.Array[kc.float3],
+):
+    """Keep the points of a body out of the half-space; the torque is about the centre of mass."""
+    r = kc.tid()
+    b, i, n = body[r], point[r], normal[r]
+    q = kc.normalize(rot[b])
+    arm = support(q, local[i], ball[i], rim[i], n)
+    lack, ahead = body_lack(x[b], arm, v[b], omega[b], gravity[b], n, offset[r], dt)
+    if law[r] == HARD and lack > 0.0 and dt > 0.0:
+        force = hard_force(lack, ahead, n, four[r].w, dt, weights[b].x, weights[b].y)
+        kc.atomic_add(f, b, force)
+        kc.atomic_add(torque, b, kc.cross(arm - kc.quat_rotate(q, com[b]), force))
