@@ -4,8 +4,8 @@
     python docs/generate.py --check     say what is out of date, write nothing; the suite does the same
 
 Each fact is said once, in the package: built-ins in kernelc/builtins, errors in kernelc/errors.py, refused Python in
-kernelc/frontend/fence.py, settings in kernelc/config.py. Tables inside hand-written pages stand between
-`<!-- generated: name -->` and `<!-- end -->`.
+kernelc/frontend/fence.py, settings in kernelc/config.py, entries of scene files in sysid/scenes/entries.py. Tables
+inside hand-written pages stand between `<!-- generated: name -->` and `<!-- end -->`.
 """
 
 import ast
@@ -337,11 +337,19 @@ def stub_of(row: Row) -> list[str]:
     return [head, f'    """{lines[0]}', *(f"    {line}".rstrip() for line in lines[1:]), '    """']
 
 
+# -------------------------------------------------------------------------------------------------------- scene files
+def scene_page() -> str:
+    import scene_file
+
+    return scene_file.page(HOW.format("nablasim.sysid.scenes.entries"), table)
+
+
 # ------------------------------------------------------------------------------------------------------------- files
 FILES: dict[Path, Callable[[], str]] = {
     STUB: stub,
     DOCS / "kernelc/builtins.md": builtins_page,
     DOCS / "kernelc/errors.md": errors_page,
+    DOCS / "sysid/scene-file.md": scene_page,
 }
 
 

@@ -45,14 +45,19 @@ class Quantity:
     """As the file has it, where the model does not."""
 
 
-def quantities(stage: Stage) -> dict[str, Quantity]:
-    """All that can be asked for in a scene, by full name: everyday names first, then those of the model."""
+def everyday(stage: Stage) -> dict[str, Quantity]:
+    """What can be asked for by the words of scene files, by full name."""
     found: list[Quantity] = []
     for name, entry in stage.entries.objects.items():
         found += _of_object(stage, name, entry)
     if stage.entries.floor is not None:
         found += _of_floor(stage)
-    made = {q.name: q for q in found}
+    return {q.name: q for q in found}
+
+
+def quantities(stage: Stage) -> dict[str, Quantity]:
+    """All that can be asked for in a scene, by full name: everyday names first, then those of the model."""
+    made = everyday(stage)
     for p in stage.model.parameters():
         # Positions of all particles are no quantity that a video has the numbers for.
         if p.name not in made and len(p.shape) < 2:

@@ -1,0 +1,101 @@
+"""The reference of scene files, made from the classes that read them."""
+
+from __future__ import annotations
+
+import types
+import typing
+from collections.abc import Callable
+from typing import Any
+
+from nablasim.sysid.scenes import Stage, entries, parse_scene, units
+from nablasim.sysid.scenes.estimates import everyday
+from nablasim.sysid.scenes.quantities import Entry, In
+
+PARTS = {
+    "The file": entries.SceneFile,
+    "video": entries.VideoEntry,
+    "camera": entries.CameraEntry,
+    "objects: rigid": entries.RigidEntry,
+    "objects: soft": entries.SoftEntry,
+    "objects: cloth": entries.ClothEntry,
+    "shape": entries.ShapeEntry,
+    "rotation": entries.RotationEntry,
+    "pushes": entries.PushEntry,
+    "fixed": entries.FixedEntry,
+    "floor": entries.FloorEntry,
+    "light": entries.LightEntry,
+    "parameters": entries.ParameterEntry,
+}
+
+SCENE = """\
+camera: {eye: [0, 1, 5], target: [0, 1, 0]}
+objects:
+  ball: {shape: {sphere: 20 cm}, mass: 0.4 kg}
+  beam: {kind: soft, box: [1, 0.2, 0.2], density: 1000, young: 50 kPa}
+  flag: {kind: cloth, size: [1, 1], density: 0.1}
+floor: {}
+"""
+
+
+def page(how: str, table: Callable[..., str]) -> str:
+    """The whole page; `table` makes one of Markdown."""
+    text = [f"<!-- {how} -->", "# Scene files, entry by entry", ""]
+    text += ["Numbers may have a unit; plain ones are of the unit that stands here. y is up. A time may be a fraction: "
+             f"`1/960 s`. Units: {', '.join(f'`{name}`' for name in units.NAMED)}, and products of them with powers, "
+             "such as `kg/m^3` or `N s/m`.", ""]  # fmt: skip
+    for name, part in PARTS.items():
+        rows = table("entry | value | default | meaning", _rows(part))
+        text += [f"## {name}", "", (part.__doc__ or "").strip(), "", rows, ""]
+    known = everyday(Stage(parse_scene(SCENE)))
+    names = [(f"`{q.name}`", f"`{q.of}`", q.unit) for q in known.values()]
+    text += ["## What `--estimate` takes", "",
+             "Of a scene with a rigid `ball`, a soft `beam`, a cloth `flag` and a floor. The name of the object may be "
+             "left out where only one has such a quantity. Everything else that `model.parameters()` lists works too.",
+             "", table("name | parameter of the model | unit", names)]  # fmt: skip
+    return "\n".join(text) + "\n"
+
+
+def _rows(part: type[Entry]) -> list[tuple[str, ...]]:
+    rows = []
+    for name, field in part.model_fields.items():
+        if not field.description:
+            continue
+        # Outside of Optional, pydantic moves what annotates a field to the field.
+        value = _value(typing.Annotated[(field.annotation, *field.metadata)] if field.metadata else field.annotation)
+        rows.append((f"`{name}`", value, _default(field), field.description))
+    return rows
+
+
+def _default(field: Any) -> str:
+    value = field.get_default(call_default_factory=True)
+    if field.is_required():
+        return "needed"
+    if value is None or isinstance(value, Entry) or value in ((), {}):
+        return ""
+    return f"`{list(value) if isinstance(value, tuple) else value}`"
+
+
+def _value(kind: Any) -> str:
+    """What is written there, in words."""
+    if kind is entries.Colour:
+        return "colour"
+    origin, arguments = typing.get_origin(kind), typing.get_args(kind)
+    if origin is typing.Annotated:
+        if arguments[0] == typing.get_args(entries.Colour)[0]:
+            return "colour" if kind != entries.Gravity else "m/s^2, three of them"
+        unit = next((m.unit for m in arguments[1:] if isinstance(m, In)), None)
+        return (unit or "number") if unit is not None else _value(arguments[0])
+    if origin in (typing.Union, types.UnionType):
+        return " or ".join(dict.fromkeys(_value(a) for a in arguments if a is not type(None)))
+    if origin is typing.Literal:
+        return " or ".join(f"`{a}`" for a in arguments)
+    if origin is tuple:
+        if arguments[-1] is Ellipsis:
+            return f"list: {_value(arguments[0])}"
+        count = {2: "two", 3: "three"}[len(arguments)]
+        return f"{_value(arguments[0])}, {count} of them"
+    if origin is dict:
+        return "entries by name"
+    if isinstance(kind, type) and issubclass(kind, Entry):
+        return next(f"see {name}" for name, part in PARTS.items() if part is kind)
+    return {int: "whole number", float: "number", str: "text"}.get(kind, str(kind))
