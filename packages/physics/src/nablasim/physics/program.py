@@ -80,7 +80,7 @@ class Step(Arrays):
                  own: Mapping[str, Array], dt: Array, first: Array, k: int, tape: kc.Tape | None,
                  ahead: Array | None = None):  # fmt: skip
         super().__init__(base.layout, base.real, {**base._table, **before, **own}, base.present)
-        self.base, self._own, self._after = base, own, after
+        self.base, self._after = base, after
         self.tape = tape
         """The tape that records the step, for operations of its own; None where forces are only looked at."""
         self.dt = dt
@@ -89,11 +89,6 @@ class Step(Arrays):
         """How far contacts look ahead (s) to the velocity at the end of the step; zero where that is the state."""
         self.first, self.k = first, k
         """This is step first[0] + k of the rollout, counted in substeps."""
-
-    def at(self, state: Mapping[str, Array], sums: Mapping[str, Array]) -> Step:
-        """The same step with another state (by column name) and other sums: the forces somewhere else."""
-        return Step(self.base, state, self._after, {**self._own, **sums}, self.dt, self.first, self.k, self.tape,
-                    self.ahead)  # fmt: skip
 
     def kept(self, name: str, shape: int | tuple[int, ...], element: Any = float) -> Array:
         """Memory that the steps of a tape share, zero at first: for what saves work, and never changes a result."""

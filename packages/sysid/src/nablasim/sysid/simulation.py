@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from nablasim import physics as ph
 
-FAILURES = (ph.Diverged, ph.StepTooLarge)
+FAILURES = (ph.Diverged, ph.NotConverged, ph.StepTooLarge)
 """What can happen for some values and not for others."""
 
 
