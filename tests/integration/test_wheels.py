@@ -16,6 +16,8 @@ import pytest
 pytestmark = pytest.mark.wheels
 ROOT = Path(__file__).parents[2]
 PACKAGES = ("kernelc", "physics", "render", "sysid")
+LEVELS = os.environ.get("KERNELC_AOT_LEVELS", "baseline")
+"""For which the wheels have code: by default only that which every processor runs."""
 
 
 def run(*command, **environment):
@@ -24,15 +26,21 @@ def run(*command, **environment):
     return done.stdout
 
 
+def build(folder, *sources, **environment):
+    run(sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--wheel-dir", str(folder), *map(str, sources),
+        SKBUILD_CMAKE_DEFINE=f"KERNELC_AOT_LEVELS={LEVELS}", **environment)  # fmt: skip
+    return sorted(folder.glob("*.whl"))
+
+
+def install(python, wheels):
+    run(sys.executable, "-m", "pip", "--python", str(python), "install", "--quiet", "--no-deps", "--no-index",
+        *map(str, wheels))  # fmt: skip
+
+
 @pytest.fixture(scope="module")
 def wheels(tmp_path_factory):
-    """The built wheels. Only the level that every processor runs, unless KERNELC_AOT_LEVELS says otherwise."""
-    folder = tmp_path_factory.mktemp("dist")
-    levels = os.environ.get("KERNELC_AOT_LEVELS", "baseline")
-    sources = [str(ROOT / "packages" / name) for name in PACKAGES]
-    run(sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--wheel-dir", str(folder), *sources,
-        SKBUILD_CMAKE_DEFINE=f"KERNELC_AOT_LEVELS={levels}")  # fmt: skip
-    return sorted(folder.glob("*.whl"))
+    """The wheels of all packages."""
+    return build(tmp_path_factory.mktemp("dist"), *(ROOT / "packages" / name for name in PACKAGES))
 
 
 @pytest.fixture(scope="module")
@@ -41,8 +49,7 @@ def bare(wheels, tmp_path_factory):
     folder = tmp_path_factory.mktemp("bare")
     venv.create(folder, symlinks=True)
     python = folder / "bin" / "python"
-    run(sys.executable, "-m", "pip", "--python", str(python), "install", "--quiet", "--no-deps", "--no-index",
-        *map(str, wheels))  # fmt: skip
+    install(python, wheels)
     (site,) = folder.glob("lib/python3*/site-packages")
     # Behind its own packages: NumPy, torch and the others. Links to editable installations are not followed from here.
     (site / "others.pth").write_text(f"{Path(np.__file__).parents[1]}\n")
@@ -69,7 +76,9 @@ def test_scenes_of_every_kind_run_without_a_compiler(bare, tmp_path):
         "KERNELC_CACHE_DIR": str(tmp_path / "none"),
     }
     found = json.loads(run(str(bare), script, **hidden))
-    expected = json.loads(run(sys.executable, script))
+    # Where the wheels have nothing in lanes, their kernels run thread by thread: other sums, and sines of another library.
+    thread_by_thread = {"KERNELC_LANES": "0"} if LEVELS == "baseline" else {}
+    expected = json.loads(run(sys.executable, script, **thread_by_thread))
     for path in found["where"].values():
         assert Path(path).is_relative_to(bare.parents[1])
     built = list((tmp_path / "none").glob("kernels/*"))
@@ -79,3 +88,21 @@ def test_scenes_of_every_kind_run_without_a_compiler(bare, tmp_path):
         assert found["answers"].pop(f"of_mine {real}").startswith("NoCompiler: there is no C++ compiler")
         assert expected["answers"].pop(f"of_mine {real}") == [3.0, 6.0, 9.0]
     assert found["answers"] == expected["answers"]
+
+
+def test_the_example_of_a_package_with_kernels(wheels, bare, hidden, tmp_path):
+    """As people with a package of their own build it: kernelc is a requirement of the build, and brings the rest."""
+    install(bare, build(tmp_path / "dist", ROOT / "examples" / "wheel", PIP_FIND_LINKS=str(wheels[0].parent)))
+    script = """
+import hanging, numpy as np
+x = np.stack([np.linspace(0, 1, 9), np.linspace(0, 0.1, 9) ** 2], 1)
+rest = np.full(8, 0.15)
+gradient = hanging.energy(x, rest)[1]
+way = np.random.default_rng(0).normal(size=x.shape)
+two = [hanging.energy(x + h * way, rest)[0] for h in (1e-6, -1e-6)]
+assert np.isclose((gradient * way).sum(), (two[0] - two[1]) / 2e-6, rtol=1e-7)
+hung = hanging.settle(x, rest)
+assert hung[4, 1] < -0.3 and np.abs(hanging.energy(hung, rest)[1][1:-1]).max() < 0.05
+"""
+    run(str(bare), "-c", script, **hidden)
+    assert not list((tmp_path / "none").glob("kernels/*"))
