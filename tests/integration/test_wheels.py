@@ -76,7 +76,7 @@ def test_scenes_of_every_kind_run_without_a_compiler(bare, tmp_path):
         "KERNELC_CACHE_DIR": str(tmp_path / "none"),
     }
     found = json.loads(run(str(bare), script, **hidden))
-    # Where the wheels have nothing in lanes, their kernels run thread by thread: other sums, and sines of another library.
+    # Wheels without code in lanes run thread by thread: other sums, and sines of another library.
     thread_by_thread = {"KERNELC_LANES": "0"} if LEVELS == "baseline" else {}
     expected = json.loads(run(sys.executable, script, **thread_by_thread))
     for path in found["where"].values():

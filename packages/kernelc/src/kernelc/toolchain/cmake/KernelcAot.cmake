@@ -71,6 +71,10 @@ function(kernelc_add_level package level folder place)
     list(FILTER link INCLUDE REGEX "^-Wl,")
     # They stand after those of the build type, and win.
     target_compile_options(${target} PRIVATE ${compile} ${KERNELC_FLAGS_${level}})
+    if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+        # Vectors wider than registers are passed between inlined functions only: no note on how that has changed.
+        target_compile_options(${target} PRIVATE -Wno-psabi)
+    endif()
     target_include_directories(${target} PRIVATE "${KERNELC_CMAKE_FOLDER}/../../include")
     target_link_options(${target} PRIVATE ${link})
     target_link_libraries(${target} PRIVATE ${KERNELC_LIBRARIES})
