@@ -7,6 +7,7 @@ from thrown import SCENE, TRUTH
 from nablasim import physics as ph
 from nablasim.sysid.restitution import restitution_of
 from nablasim.sysid.scenes import BadScene, Stage, parse_scene, read_scene
+from nablasim.sysid.scenes.backgrounds import behind, level_of
 from nablasim.sysid.scenes.estimates import params, quantities
 
 SOFT = """\
@@ -149,6 +150,23 @@ def test_ranges_that_cannot_be(entry, says):
     text = SCENE.replace("density: {range: [1 kg/m^3, 50 kg/m^3]}", f"density: {entry}")
     with pytest.raises(BadScene, match=rf"scene.yaml, line 25: parameters.density.*{says}"):
         params(stage(text), ["density"])
+
+
+def test_the_background_is_found_although_the_object_stays_in_view():
+    rng, n = np.random.default_rng(0), 20
+    wall = 0.6 + 0.1 * rng.random((40, 60, 3))
+    frames, objects = np.repeat(wall[None], n, axis=0), np.zeros((n, 40, 60), bool)
+    for k in range(n):
+        # It stops after a third of the time; its upper half is nearly as bright as the wall.
+        x = 6 + 3 * min(k, 6)
+        objects[k, 12:24, x : x + 10] = True
+        frames[k, 12:18, x : x + 10], frames[k, 18:24, x : x + 10] = 0.85, (0.2, 0.1, 0.1)
+    frames += 0.01 * rng.normal(size=frames.shape)
+    still = behind(frames, objects[0])
+    assert np.abs(still - wall).max() < 0.1
+    assert np.abs(np.median(frames, axis=0) - wall).max() > 0.3, "which the median is not"
+    seen = np.abs(frames - still).max(axis=-1) > level_of(frames, still, objects[0])
+    assert (seen & objects).sum() / (seen | objects).sum() > 0.95
 
 
 def test_files_that_are_not_there(tmp_path):

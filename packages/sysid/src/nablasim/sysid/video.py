@@ -116,17 +116,18 @@ def load_video(
     return Video(np.stack([scaled(frame, size) for frame in seen.frames]), seen.times)
 
 
-def masks(video: Video, background: ArrayLike | None = None) -> Video:
+def masks(video: Video, background: ArrayLike | None = None, *, level: float | None = None) -> Video:
     """Silhouettes of what is in front of a still background, by default the median of all frames.
 
-    The threshold is Otsu's: it parts the differences from the background into two groups that are most alike inside.
+    level: how much a pixel must differ from the background; by default Otsu's threshold, which parts the differences
+        into two groups that are most alike inside
     """
     frames = video.frames[..., None] if video.frames.ndim == 3 else video.frames[..., :3]
     still = np.median(frames, axis=0) if background is None else np.asarray(background, np.float64)
     apart = np.abs(frames - still).max(axis=-1)
     if apart.max() < 0.02:
         raise ValueError("nothing moves in this video: give the background, or the masks themselves")
-    return Video((apart > threshold(apart)).astype(np.float32), video.times)
+    return Video((apart > (threshold(apart) if level is None else level)).astype(np.float32), video.times)
 
 
 def threshold(values: NDArray[np.floating[Any]]) -> float:

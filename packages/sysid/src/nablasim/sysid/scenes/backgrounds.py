@@ -20,6 +20,9 @@ from nablasim.sysid.video import Video, threshold
 MARGIN = 0.02
 """Of the height: how far around an object the first frame is not believed. Cameras are never where they should be."""
 
+CLEARLY = 0.1
+"""Of the part that two silhouettes have in common."""
+
 Picture = NDArray[np.floating[Any]]
 
 
@@ -56,7 +59,7 @@ def behind(frames: Picture, objects: NDArray[np.bool_]) -> Picture:
     # Where the objects are, what is seen when it is not what was there at first; along their edges, whichever of both
     # is more like what is around them. Where nothing ever changes, that itself.
     apart = np.abs(frames - first).max(axis=-1)
-    gone = (apart > threshold(apart)) & covered
+    gone = (apart > _least(apart)) & covered
     left = gone.any(axis=0)
     later = around.copy()
     if left.any():
@@ -66,10 +69,30 @@ def behind(frames: Picture, objects: NDArray[np.bool_]) -> Picture:
     return _mean(frames, still, reach)
 
 
+def level_of(frames: Picture, background: Picture, objects: NDArray[np.bool_]) -> float:
+    """How much a pixel of an object differs from the background, at least: Otsu's threshold, unless a lower one is
+    clearly more like the objects of the first frame. Bright parts of an object before a bright wall differ little."""
+    apart = np.abs(frames - background).max(axis=-1)
+    usual = threshold(apart)
+    least = _least(apart)
+
+    def alike(level: float) -> float:
+        seen = apart[0] > level
+        return float((seen & objects).sum() / max(int((seen | objects).sum()), 1))
+
+    best = max((level for level in np.geomspace(least, max(usual, least), 12)), key=alike)
+    return float(best if alike(best) > alike(usual) + CLEARLY else usual)
+
+
+def _least(apart: NDArray[np.floating[Any]]) -> float:
+    """What compression and noise make of most pixels stays below."""
+    return max(0.03, 3 * float(np.median(apart)))
+
+
 def _mean(frames: Picture, still: Picture, reach: int) -> Picture:
     """The same from all frames, where they show no object: one frame is noisy."""
     apart = np.abs(frames - still).max(axis=-1)
-    seen = np.stack([ndimage.binary_dilation(a, iterations=reach) for a in apart > threshold(apart)])
+    seen = np.stack([ndimage.binary_dilation(a, iterations=reach) for a in apart > _least(apart)])
     count = (~seen).sum(axis=0)
     mean = np.where(seen[..., None], 0.0, frames).sum(axis=0) / np.maximum(count, 1)[..., None]
     return np.where((count > 0)[..., None], mean, still)

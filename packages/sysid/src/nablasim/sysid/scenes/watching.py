@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from nablasim import render
-from nablasim.sysid.scenes.backgrounds import background_of
+from nablasim.sysid.scenes.backgrounds import background_of, first_silhouette, level_of
 from nablasim.sysid.scenes.build import Stage
 from nablasim.sysid.video import ROUNDING, Video, masks, scaled
 
@@ -46,8 +46,9 @@ def watch(stage: Stage, path: str | Path, *, fps: float | None = None) -> tuple[
         noise = entry.noise or (ROUNDING if path.is_dir() else None)
         return Video(whole.frames, whole.times, noise=noise), whole
     background = background_of(stage, whole)
+    level = level_of(whole.frames[..., :3], background, first_silhouette(stage, whole.size))
     try:
-        seen = masks(whole, background)
+        seen = masks(whole, background, level=level)
     except ValueError as error:
         raise BadVideo(f"{path}: {error}") from error
     silhouettes = np.stack([scaled(f, (height, width)) for f in seen.frames])
