@@ -33,12 +33,19 @@ class Ahead:
     lanes: bool = True
     """With code that runs threads side by side; else launches of any size run thread by thread, which is slower."""
     reals: tuple[Scalar, ...] = (FLOAT32, FLOAT64)
+    boxed: tuple[str, ...] = ()
+    """The parameters, other than arrays, that launches give as arrays of one element."""
 
 
-def kernels(*what: Any, adjoint: bool = True, lanes: bool = True, reals: tuple[Any, ...] = ()) -> list[Ahead]:
-    """Declare kernels, or all kernels that are defined in modules. Of two declarations of one, the later one holds."""
+def kernels(
+    *what: Any, adjoint: bool = True, lanes: bool = True, reals: tuple[Any, ...] = (), boxed: tuple[str, ...] = ()
+) -> list[Ahead]:
+    """Declare kernels, or all kernels that are defined in modules. Of two declarations of one, the later one holds.
+
+    boxed: the names of numbers that launches give as arrays of one element, where a kernel has them.
+    """
     found = [kernel for one in what for kernel in _kernels_of(one)]
-    return [Ahead(kernel, adjoint, lanes, reals or Ahead.reals) for kernel in found]
+    return [Ahead(kernel, adjoint, lanes, reals or Ahead.reals, boxed) for kernel in found]
 
 
 def brings(package: str) -> bool:

@@ -100,7 +100,8 @@ def _pieces(number: int) -> list[Piece]:
     ahead, levels = _work[0][number], _work[1]
     found = []
     for real in ahead.reals:
-        variant = ahead.kernel.variant(real)
+        boxed = [name for name in ahead.kernel.params if name in ahead.kernel.values and name in ahead.boxed]
+        variant = ahead.kernel.variant(real, boxed)
         arrays = frozenset(i for i, p in enumerate(variant.kernel.params) if p.array is not None)
         wanted = [("forward", frozenset[int]())]
         if ahead.adjoint and variant.adjoint_reads(variant.all_reals)[0]:

@@ -8,6 +8,7 @@ from nablasim.physics.kernels import (
     body_contacts,
     body_loads,
     body_planes,
+    hard,
     loads,
     mass,
     membrane,
@@ -25,9 +26,10 @@ from nablasim.physics.kernels import (
 )
 
 AHEAD = [
+    # Recorded rollouts are run again with another step: it is an array.
     *aot.kernels(
-        air, bending, bodies, body_loads, body_planes, loads, mass, membrane, pairing, particles, planes,
-        self_contact, shapes, smoke, springs, tets,
+        air, bending, bodies, body_loads, body_planes, hard, loads, mass, membrane, pairing, particles, planes,
+        self_contact, shapes, smoke, springs, tets, boxed=("dt", "first"),
     ),
     *(one for family in body_contacts.FAMILIES.values() for one in aot.kernels(*vars(family).values())),
     # What decides who meets whom, and how stiff a system is, has no gradient.
