@@ -128,9 +128,10 @@ static __attribute__((noinline, unused)) char* kc_copy_in(char* to, const char* 
     const int64_t some = left < room ? left : room;
     if (some > 0) KC_COPY(to, from, some * size);
     else __builtin_memset(to, 0, size);
-    /* Whole elements, not words: a loop over words takes 10 ms to compile. */
-    const char* const last = some > 0 ? to + (some - 1) * size : to;
-    for (char* p = to + (last - to) + size; p < to + lanes * size; p += size) KC_COPY(p, last, size);
+    /* Word by word, each from the element before: short to compile, and no call per lane. */
+    const int64_t words = size / 4;
+    int32_t* const all = (int32_t*)to;
+    for (int64_t i = (some > 0 ? some : 1) * words; i < lanes * words; ++i) all[i] = all[i - words];
     return to;
 }
 static __attribute__((noinline, unused)) void kc_copy_out(const char* from, char* to, int64_t size, int64_t left,
