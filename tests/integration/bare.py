@@ -96,7 +96,8 @@ def pictures(real):
         high = torch.tensor(20.0, dtype=PRECISIONS[real], requires_grad=True)
         lights = [render.Ambient(0.3), render.Directional(to_light=(1, 2, 1), color=0.7)]
         camera = render.Camera.orbit(4.0, high, 30.0, fov=45)
-        image = render.Renderer(camera, lights, mode=mode, size=(24, 32))(ball.replace(vertices=vertices), camera=camera)
+        renderer = render.Renderer(camera, lights, mode=mode, size=(24, 32))
+        image = renderer(ball.replace(vertices=vertices), camera=camera)
         (image * torch.linspace(0, 1, image.numel(), dtype=image.dtype).reshape(image.shape)).sum().backward()
         found += [image, *(g for g in (vertices.grad, high.grad) if g is not None)]
     return digest(*found)
