@@ -182,3 +182,16 @@ def test_a_scene_that_is_not_in_the_video_is_warned_about(folder, tmp_path):
 
     case = prepare(folder / "throw.mp4", tmp_path / "scene.yaml", ["density"])
     assert "of the silhouette in common: check the camera" in case.warnings[-1]
+
+
+def test_colours_tell_it_as_well(folder, tmp_path):
+    text = thrown.SCENE.replace("  height: 40", "  height: 40\n  compare: colour")
+    text = text.replace("    density: 5", "    color: '#cc4026'\n    density: 5")
+    text += "light: {ambient: 0.35, sun: 0.65, direction: [0.4, 0.8, 0.5], background: [0.72, 0.73, 0.74]}\n"
+    (tmp_path / "scene.yaml").write_text(text, encoding="utf-8")
+    from nablasim.sysid.identify import prepare
+
+    problem = prepare(folder / "throw.mp4", tmp_path / "scene.yaml", ["density"]).problem
+    assert problem.bound.target.shape == (25, 40 * 50 * 3)
+    losses = [problem.loss({"block.density": density}) for density in (4.0, 6.0, 7.0, 8.5, 12.0)]
+    assert min(losses) == losses[2]
