@@ -10,9 +10,12 @@ LIT = [(True, shines, harmonics) for shines, harmonics in product((False, True),
 SURFACES = [(*texture, *light) for texture in ((False, False), (True, False), (True, True)) for light in (UNLIT, *LIT)]
 """The kinds of surfaces that there are: textured and wrapped; lit, shiny and lit by harmonics."""
 
+NUMBERS = ("reach", "infinity", "sharpness", "scale", "limit", "start", "sigmainv")
+"""Given as arrays: a recorded picture is made again with others."""
+
 AHEAD = [
-    *aot.kernels(bands, coverage, resolve, softras, triangles, visible),
-    *aot.kernels(*(make(kind) for make in (softras.blend, visible.paint) for kind in SURFACES)),
+    *aot.kernels(bands, coverage, resolve, softras, triangles, visible, boxed=NUMBERS),
+    *aot.kernels(*(make(kind) for make in (softras.blend, visible.paint) for kind in SURFACES), boxed=NUMBERS),
     # Lists of which triangle meets which tile have no gradient.
     *aot.kernels(bins, adjoint=False),
 ]
