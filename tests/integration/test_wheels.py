@@ -1,5 +1,5 @@
 """The wheels of the packages, built as for users, run in an environment that has no compiler. Takes two minutes: not in
-`make test`, but in `make bare`, which .ci/run calls.
+`make test`, but in `make bare` and in `make nightly`.
 """
 
 import json
