@@ -84,6 +84,20 @@ def test_a_batch_of_models_is_a_batch_of_their_values():
     assert stiff.grad != 0
 
 
+def test_there_may_be_as_many_copies_as_an_object_has_particles():
+    """Values by particle that the scene was built with are then not taken for values by copy."""
+    mesh = ph.TetMesh.box((0.2, 0.1, 0.1), cells=(2, 1, 1))
+    copies = len(mesh.vertices)
+    made = ph.Scene()
+    made.add_soft("block", mesh, density=1e3, material=ph.NeoHookean(E=2e4, nu=0.3), vel=(1, 0, 0))
+    one = made.build("float64")
+    stiffness = np.linspace(0.5e4, 1.5e4, copies)
+    alone = ph.rollout(one.replace({"block.E": stiffness[3]}), dt=1e-3, steps=5)["block"].x
+    for batch in (one.batched(copies), made.build("float64", batch=copies)):
+        together = ph.rollout(batch.replace({"block.E": stiffness}), dt=1e-3, steps=5)["block"].x
+        np.testing.assert_array_equal(together[3], alone)
+
+
 def test_one_value_for_all_copies_has_the_sum_of_their_gradients():
     batch = scene().build("float64", batch=2)
     shared = torch.tensor(0.4, dtype=torch.float64, requires_grad=True)

@@ -57,9 +57,8 @@ class Scene(Deformables, Contacts, Loads):
             free[np.concatenate(self._fixed)] = 0
             draft.indices[FREE.name] = [free]
         layout = finish(draft, in_use(draft.count))
-        if batch is not None:
-            layout = layout.batched(batch)
-        return Model(layout, real, {name: p.value for name, p in layout.parameters.items()}, _not_in_force(layout))
+        one = Model(layout, real, {name: p.value for name, p in layout.parameters.items()}, _not_in_force(layout))
+        return one if batch is None else one.batched(batch)
 
 
 def _not_in_force(layout: Layout) -> frozenset[str]:

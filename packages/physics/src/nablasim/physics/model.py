@@ -46,7 +46,7 @@ class Model:
         """So many copies of the same scene, each with its own parameters from now on."""
         if self.batch is not None:
             raise ValueError(f"this is a batch of {self.batch} already")
-        return Model(self.layout.batched(copies), self.real, self._values, self._off)
+        return batch([self] * copies)
 
     @property
     def surfaces(self) -> Mapping[str, Surface]:

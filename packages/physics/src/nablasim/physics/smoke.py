@@ -114,10 +114,10 @@ class Smoke(Standalone):
         draft = Draft()
         add_smoke(draft, "smoke", self.grid)
         layout = finish(draft, in_use(draft.count))
-        if self.batch is not None:
-            layout = layout.batched(self.batch)
-        PROJECTIONS[layout] = self._projection
-        return Model(layout, self.real, {name: p.value for name, p in layout.parameters.items()}, frozenset())
+        one = Model(layout, self.real, {name: p.value for name, p in layout.parameters.items()}, frozenset())
+        made = one if self.batch is None else one.batched(self.batch)
+        PROJECTIONS[made.layout] = self._projection
+        return made
 
     def _wide(self, quantity: Quantity) -> Any:
         """A value in its full shape and in our precision."""
