@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from kernelc import _native
 from kernelc.errors import CompilerFailed, KernelError
 from kernelc.toolchain import build, build_many, cache, compiler
 
@@ -163,9 +164,11 @@ def test_an_error_outside_of_user_code_points_at_the_kept_source(root):
     )
 
 
-def test_a_function_that_is_nowhere_defined_is_an_error_of_the_build(root, text):
-    with pytest.raises(CompilerFailed, match="nowhere"):
-        build('extern "C" int nowhere();\n' + text(0, "return nowhere();"), name="k")
+def test_a_function_that_is_nowhere_defined_is_an_error_where_the_library_is_opened(root, text):
+    """And not where it is called: there, it would end the process."""
+    library = build('extern "C" int nowhere();\n' + text(0, "return nowhere();"), name="k")
+    with pytest.raises(OSError, match="nowhere"):
+        _native.open_library(str(library))
 
 
 def test_the_rest_of_a_failed_batch_is_kept(root, text, counting):

@@ -2,7 +2,7 @@
 
     kernels/<key>/     kernel.so or kernel.fatbin, its source, SHA256SUMS (readable by sha256sum -c)
     probe/             what the probe found out about each compiler
-    locks/             one file per stripe: the first two digits of a key, or "probe"
+    locks/             one file per stripe: the first digit of a key, or "probe"
     aside/<stripe>-*/  builds under way
     failed/            the sources that a compiler refused
     cmake/             projects for an IDE (KERNELC_CMAKE=1)
@@ -99,7 +99,7 @@ def publish(key: str, library: Path, text: str, suffix: str = ".cpp") -> Path:
 
 def stripe(key: str) -> str:
     """The lock that guards the entry `key`."""
-    return key[:2]
+    return key[0]
 
 
 @contextmanager
