@@ -56,6 +56,14 @@ def bare(wheels, tmp_path_factory):
     return python
 
 
+@pytest.fixture
+def hidden(tmp_path):
+    """An environment in which no compiler is found, and no kernel that was compiled before."""
+    (tmp_path / "nothing").mkdir()
+    none = {"PATH": str(tmp_path / "nothing"), "PYTHONPATH": "", "CXX": ""}
+    return none | {"KERNELC_CACHE_DIR": str(tmp_path / "none")}
+
+
 def test_a_wheel_brings_its_kernels_and_fits_every_python(wheels):
     by_name = {wheel.name.split("-")[0]: wheel for wheel in wheels}
     assert by_name["nablasim_sysid"].name.endswith("-py3-none-any.whl")
@@ -66,15 +74,8 @@ def test_a_wheel_brings_its_kernels_and_fits_every_python(wheels):
         assert {place + "index.json", place + "baseline.so"} <= set(held)
 
 
-def test_scenes_of_every_kind_run_without_a_compiler(bare, tmp_path):
+def test_scenes_of_every_kind_run_without_a_compiler(bare, hidden, tmp_path):
     script = str(ROOT / "tests" / "integration" / "bare.py")
-    (tmp_path / "nothing").mkdir()
-    hidden = {
-        "PATH": str(tmp_path / "nothing"),
-        "PYTHONPATH": "",
-        "CXX": "",
-        "KERNELC_CACHE_DIR": str(tmp_path / "none"),
-    }
     found = json.loads(run(str(bare), script, **hidden))
     # Wheels without code in lanes run thread by thread: other sums, and sines of another library.
     thread_by_thread = {"KERNELC_LANES": "0"} if LEVELS == "baseline" else {}
