@@ -182,7 +182,7 @@ class Array:
         where = (data.ctypes.data if data.size else 0, not data.flags.writeable)
         about = {"shape": data.shape, "typestr": data.dtype.str, "data": where, "strides": strides, "version": 3}
         # Launches may still be at work there; 1 stands for the default stream.
-        return about | {"stream": data.device.stream or 1}  # type: ignore[attr-defined]
+        return about | {"stream": data.device.stream or 1}
 
     def torch(self) -> Any:
         """The memory as a torch tensor, shared; a copy of what torch cannot refer to (read-only, negative strides)."""
@@ -275,7 +275,7 @@ class Array:
         if content is None:
             content = np.zeros((), self._data.dtype)
             if is_on_gpu(self._data):
-                self._data.zero()  # type: ignore[attr-defined]
+                self._data.zero()
                 return
         elif isinstance(content, Array):
             content = content._data

@@ -45,7 +45,7 @@ def array(
     adapts = weak and _is_polymorphic(wanted) and made.dtype == np.float32
     source = plain.astype(np.float64).reshape(made.shape) if adapts else None
     moved = home(device) == "cuda"
-    result = Array(gpu.upload(made) if moved else made, element, requires_grad=requires_grad, source=source)  # type: ignore[arg-type]
+    result = Array(gpu.upload(made).as_array() if moved else made, element, requires_grad=requires_grad, source=source)
     result._storage.ours = weak or copy or moved
     return result
 
@@ -127,7 +127,7 @@ def _converted(plain: Data, base: np.dtype[Any]) -> Data:
 def copied(a: Array, element: t.Type) -> Array:
     """A copy of an array for kernels that want another element type or layout, and only read it."""
     data = np.array(_converted(a.numpy(), t.element_dtype(element)[0]), order="C")
-    made = Array(gpu.upload(data) if is_on_gpu(a._data) else data, t.leaves(element)[0])  # type: ignore[arg-type]
+    made = Array(gpu.upload(data).as_array() if is_on_gpu(a._data) else data, t.leaves(element)[0])
     made.origin = a
     return made
 
@@ -297,8 +297,9 @@ def full(
 def zeros_like(other: Any, requires_grad: bool = False) -> Array:
     """Zeros of the same shape and type. The gradient flag is not inherited."""
     like = other if isinstance(other, Array) else array(other)
-    make = gpu.zeros if is_on_gpu(like._data) else np.zeros
-    return _own(make(like._data.shape, like._data.dtype), like.element, requires_grad)  # type: ignore[arg-type]
+    shape, dtype = like._data.shape, like._data.dtype
+    made = gpu.zeros(shape, dtype).as_array() if is_on_gpu(like._data) else np.zeros(shape, dtype)
+    return _own(made, like.element, requires_grad)
 
 
 def empty_like(other: Any, requires_grad: bool = False) -> Array:

@@ -78,7 +78,7 @@ def _tangent(a: Array, direction: Any) -> Array:
     if data.size != a._data.size:
         raise WrongShape(f"the tangent of an array of shape {a._data.shape} has shape {data.shape}")
     dense = np.array(data.reshape(a._data.shape), order="C")
-    return Array(upload(dense) if is_on_gpu(a._data) else dense, a.element)  # type: ignore[arg-type]
+    return Array(upload(dense).as_array() if is_on_gpu(a._data) else dense, a.element)
 
 
 def _run_tangent(

@@ -8,7 +8,7 @@ from __future__ import annotations
 import struct
 import sys
 from ctypes import addressof, c_char
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 
@@ -68,7 +68,7 @@ def is_dense(data: Data, trailing: int) -> bool:
     return True
 
 
-def is_on_gpu(data: Any) -> bool:
+def is_on_gpu(data: Any) -> TypeGuard[DeviceData]:
     return data.__class__ is DeviceData
 
 
@@ -114,8 +114,7 @@ def add_zero(program: Any, data: Any) -> None:
 def zeros_for(data: Data) -> Data:
     """Zeros in the shape and the order of the data: what is a view there is a view here."""
     if is_on_gpu(data):
-        there: Any = data
-        return device_zeros(there.shape, there.dtype, there.device)  # type: ignore[return-value]
+        return device_zeros(data.shape, data.dtype, data.device).as_array()
     return np.zeros(data.shape, data.dtype) if data.flags.c_contiguous else np.zeros_like(data)
 
 

@@ -351,8 +351,8 @@ def _accumulate(program: Any, into: Data, what: Data) -> None:
     program.keep((into, what))
     same = into.dtype.names is None and into.dtype == what.dtype and is_on_gpu(into) == is_on_gpu(what)
     if same and into.flags.c_contiguous and what.flags.c_contiguous:
-        if is_on_gpu(into):
-            program.add_call(adding(into, what).run)  # type: ignore[arg-type]
+        if is_on_gpu(into) and is_on_gpu(what):
+            program.add_call(adding(into, what).run)
         else:
             program.add_accumulate(into.ctypes.data, what.ctypes.data, into.size, into.itemsize)
     else:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
 from ... import types as t
 from ...frontend.intrinsics import tid
 from ...types import Array
-from .data import DeviceData
+from .data import DeviceData, Host
 from .launching import Launching, binary_of, facts
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ def adding(into: DeviceData, what: DeviceData) -> Launching:
     from ..launches import block_of, packed
 
     real = t.FLOAT32 if into.dtype == np.float32 else t.FLOAT64
-    flat: list[Any] = [Memory(data.reshape(-1), real) for data in (into, what)]  # type: ignore[arg-type]
+    flat: list[Any] = [Memory(cast("Host", data.reshape(-1)), real) for data in (into, what)]
     plan, args = _adder().plan(flat)
     total, head = packed((into.size,))
     binary = binary_of(plan.variant, ("forward", frozenset(), plan.contiguous, False))

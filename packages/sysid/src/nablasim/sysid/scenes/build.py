@@ -11,7 +11,7 @@ from nablasim import physics as ph
 from nablasim import render
 from nablasim.sysid.observations import Pictures
 from nablasim.sysid.restitution import damping_of
-from nablasim.sysid.scenes.entries import ClothEntry, FixedEntry, ObjectEntry, RigidEntry, ShapeEntry, SoftEntry
+from nablasim.sysid.scenes.entries import ClothEntry, FixedEntry, ObjectEntry, RigidEntry, SoftEntry
 from nablasim.sysid.scenes.reading import BadScene, Script
 
 DAMPING = 100.0
@@ -103,7 +103,9 @@ class Stage:
         scene.fix(name, where=held)
 
     def _shape(self, name: str) -> Any:
-        entry: ShapeEntry = self.entries.objects[name].shape  # type: ignore[union-attr]
+        thing = self.entries.objects[name]
+        assert isinstance(thing, RigidEntry)
+        entry = thing.shape
         if entry.box is not None:
             return ph.Box(*entry.box)
         if entry.sphere is not None:
