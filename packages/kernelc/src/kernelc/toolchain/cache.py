@@ -20,14 +20,16 @@ import hashlib
 import os
 import shutil
 import stat
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
+from typing import TypeVar
 
 from kernelc.config import config
 from kernelc.errors import CacheNotWritable
 
 NAME, SUMS = "kernel", "SHA256SUMS"
+Answer = TypeVar("Answer")
 
 _REFUSALS = {
     *(errno.ENOSPC, errno.EDQUOT),  # full
@@ -95,6 +97,21 @@ def publish(key: str, library: Path, text: str, suffix: str = ".cpp") -> Path:
         _remove(target)  # damaged, else we would not be here; whoever has it open keeps it
         made.rename(target)
     return target / name
+
+
+def answered(path: Path, read: Callable[[], Answer | None], ask: Callable[[Path], Path]) -> Answer | None:
+    """What the record at `path` says; the first who needs it asks, in a folder of its own, and writes it down."""
+    found = read()
+    if found is None:
+        with workplace(["probe"]) as folder:
+            found = read()  # by whoever held the lock before us
+            if found is None:
+                made = ask(folder)
+                with writing():
+                    path.parent.mkdir(mode=0o700, exist_ok=True)
+                    write(path, made.read_text(encoding="utf-8"))
+                found = read()
+    return found
 
 
 def stripe(key: str) -> str:

@@ -164,16 +164,7 @@ def _stamp(path: Path) -> str:
 def _probed(root: Path, path: Path, stamp: str) -> Nvcc:
     question = repr((str(path), stamp, FLAGS))
     record = root / "probe" / f"{hashlib.sha256(question.encode()).hexdigest()[:16]}.nvcc.json"
-    found = _read(record, stamp)
-    if found is None:
-        with cache.workplace(["probe"]) as folder:
-            found = _read(record, stamp)  # by whoever held the lock before us
-            if found is None:
-                made = _ask_cmake(folder, path)
-                with cache.writing():
-                    record.parent.mkdir(mode=0o700, exist_ok=True)
-                    cache.write(record, made.read_text(encoding="utf-8"))
-                found = _read(record, stamp)
+    found = cache.answered(record, lambda: _read(record, stamp), lambda folder: _ask_cmake(folder, path))
     if found is None:
         raise NoCuda(f"the probe of nvcc wrote a record that cannot be read: {record}", advice="remove it")
     return found

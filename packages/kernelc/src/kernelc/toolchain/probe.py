@@ -110,16 +110,7 @@ def _stamp(command: tuple[str, ...]) -> str:
 def _probed(root: Path, command: tuple[str, ...], stamp: str) -> Compiler:
     question = repr((command, stamp, FLAGS, LIBRARIES))
     path = root / "probe" / f"{hashlib.sha256(question.encode()).hexdigest()[:16]}.json"
-    found = _read(path, stamp)
-    if found is None:
-        with cache.workplace(["probe"]) as folder:
-            found = _read(path, stamp)  # by whoever held the lock before us
-            if found is None:
-                made = _ask_cmake(folder, command)
-                with cache.writing():
-                    path.parent.mkdir(mode=0o700, exist_ok=True)
-                    cache.write(path, made.read_text(encoding="utf-8"))
-                found = _read(path, stamp)
+    found = cache.answered(path, lambda: _read(path, stamp), lambda folder: _ask_cmake(folder, command))
     if found is None:
         raise ToolchainError(f"the compiler probe wrote a record that cannot be read: {path}", advice="remove it")
     return found
