@@ -1,4 +1,7 @@
-"""Every kernel of the repository: those of kernelc's library, of physics and render, and of the benchmarks."""
+"""Every kernel of the repository: those of kernelc's library, of the packages, and of the benchmarks.
+
+Kernels that functions make are those that wheels bring.
+"""
 
 from __future__ import annotations
 
@@ -7,26 +10,33 @@ import importlib
 import pkgutil
 from collections.abc import Iterator
 from dataclasses import dataclass
+from types import ModuleType
 
 import kernelc as kc
 from kernelc import types as t
 from kernelc.codegen import Code, counted_for
+from kernelc.runtime.cuda import operations
 from kernelc.runtime.explain import real_arrays
 from kernelc.runtime.kernels import Kernel
 
-PACKAGES = ("kernelc.lib", "kernelc.runtime.cuda", "nablasim.physics", "nablasim.render", "benchmarks.cases")
+PACKAGES = ("kernelc.lib", "nablasim.physics", "nablasim.render", "nablasim.sysid.kernels", "benchmarks.cases")
+DECLARATIONS = ("nablasim.physics.kernels.ahead", "nablasim.render.kernels.ahead")
 
 
 @dataclass(frozen=True)
 class Found:
-    """A kernel, and where it is defined."""
+    """A kernel, and where it is defined.
 
-    module: str
+    number: of those that one function makes; 0: it is the only one
+    """
+
     kernel: Kernel
+    number: int = 0
 
     @property
     def name(self) -> str:
-        return f"{self.module.removeprefix('nablasim.')}.{self.kernel.name}"
+        module = self.kernel.source.function.__module__.removeprefix("nablasim.")
+        return f"{module}.{self.kernel.name}" + (f" #{self.number}" if self.number else "")
 
     def codes(self, real: t.Scalar, number: int) -> dict[str, Code]:
         """Its CUDA: forward, adjoint if it has one, and what counts for it where that is needed."""
@@ -47,19 +57,30 @@ class Found:
 
 def kernels() -> list[Found]:
     """All of them, in the order of their names."""
-    found: dict[int, Found] = {}
+    distinct = list({id(kernel): kernel for kernel in (*_of_modules(), *_declared(), operations._adder())}.values())
+    twins = [[other for other in distinct if other.source.function.__code__ is kernel.source.function.__code__]
+             for kernel in distinct]  # fmt: skip
+    found = [Found(kernel, same.index(kernel) + 1 if len(same) > 1 else 0) for kernel, same in zip(distinct, twins)]
+    return sorted(found, key=lambda f: (f.name.partition("#")[0], f.number))
+
+
+def _of_modules() -> Iterator[Kernel]:
     for package in PACKAGES:
         for module in _modules(package):
-            for thing in list(vars(module).values()):
+            for thing in vars(module).values():
                 if isinstance(thing, Kernel) and thing.source.function.__module__ == module.__name__:
-                    found.setdefault(id(thing), Found(module.__name__, thing))
-    return sorted(found.values(), key=lambda f: f.name)
+                    yield thing
 
 
-def _modules(name: str) -> Iterator[object]:
+def _declared() -> Iterator[Kernel]:
+    for name in DECLARATIONS:
+        yield from (one.kernel for one in importlib.import_module(name).AHEAD)
+
+
+def _modules(name: str) -> Iterator[ModuleType]:
     package = importlib.import_module(name)
     yield package
-    for entry in pkgutil.walk_packages(package.__path__, f"{name}."):
+    for entry in pkgutil.walk_packages(getattr(package, "__path__", []), f"{name}."):
         # Beside ours, the benchmarks have contestants that may not be installed.
         if name != "benchmarks.cases" or entry.ispkg or entry.name.endswith(".kernelc"):
             yield importlib.import_module(entry.name)

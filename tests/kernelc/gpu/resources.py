@@ -8,14 +8,10 @@ ptxas ends it with an error.
 
 from __future__ import annotations
 
-import hashlib
-import json
 import statistics
 import sys
 import tempfile
 from collections.abc import Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import astuple
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -23,40 +19,19 @@ PAGE = ROOT / "docs/kernelc/cuda_resources.md"
 sys.path[:0] = [str(ROOT / "tests/kernelc"), str(ROOT)]
 
 from gpu import corpus, repository  # noqa: E402
+from gpu.compiling import compiled  # noqa: E402
 
 from kernelc import types as t  # noqa: E402
-from kernelc.codegen import DEVICE_HEADER, Code  # noqa: E402
-from kernelc.toolchain import Resources, cache_root, nvcc, resources  # noqa: E402
-from kernelc.toolchain.build import headers_in  # noqa: E402
+from kernelc.codegen import Code  # noqa: E402
+from kernelc.toolchain import Resources, nvcc  # noqa: E402
 
 ARCHITECTURE = 80
-BATCH = 150_000
-"""Characters of CUDA that go to one run of nvcc."""
 RANDOM_PROGRAMS = 8
 
 
 def measured(codes: Iterable[Code]) -> dict[str, Resources]:
-    """What ptxas says about kernels, by name, compiled in batches on two cores."""
-    batches: list[list[str]] = [[]]
-    for code in codes:
-        if sum(map(len, batches[-1])) + len(code.text) > BATCH and batches[-1]:
-            batches.append([])
-        batches[-1].append(code.text)
-
-    def compile_batch(texts: list[str]) -> dict[str, Resources]:
-        text = DEVICE_HEADER + "".join(texts)
-        # Kept, so that a second run goes on where the first one ended.
-        about = (text, nvcc().version, nvcc().flags, headers_in(nvcc().include), ARCHITECTURE)
-        kept = cache_root() / "resources" / f"{hashlib.sha256(repr(about).encode()).hexdigest()[:16]}.json"
-        if not kept.exists():
-            found = resources(text, ARCHITECTURE)
-            kept.parent.mkdir(exist_ok=True)
-            kept.write_text(json.dumps({name: astuple(what) for name, what in found.items()}))
-            print(f"{len(found)} kernels", file=sys.stderr, flush=True)
-        return {name: Resources(*numbers) for name, numbers in json.loads(kept.read_text()).items()}
-
-    with ThreadPoolExecutor(2) as pool:
-        return {name: what for found in pool.map(compile_batch, batches) for name, what in found.items()}
+    """What ptxas says about kernels, by name."""
+    return compiled(codes, ARCHITECTURE, workers=2)
 
 
 def cell(found: Resources | None) -> str:

@@ -213,6 +213,16 @@ def test_debug_mode_finds_numbers_that_are_none(driver, monkeypatch):
         kc.launch(scaled, 1, [kc.empty(1, device="cuda")], [kc.zeros(1, device="cuda")])
 
 
+def test_debug_mode_finds_them_in_gradients(driver, monkeypatch):
+    """Where they come from: adding the weights up, which a kernel does as well, is no mistake of the user's."""
+    monkeypatch.setattr(kc.config, "debug", True)
+    x, y = kc.array(np.ones(2), requires_grad=True, device="cuda"), kc.array(np.zeros(2), device="cuda")
+    with kc.Tape() as tape:
+        kc.launch(scaled, 2, [x], [y])
+    with pytest.raises(kc.NotANumber, match=r"the adjoint of scaled, thread 1: a NaN is stored in x.grad\[1\]"):
+        tape.backward(grads={y: np.array([1.0, np.nan])})
+
+
 def test_threads_that_depend_on_each_other_have_no_gradient(driver):
     x, at, n = kc.array(np.ones(3), requires_grad=True, device="cuda"), [0, 1, 1], [1, 1, 1]
     with pytest.raises(kc.StoreRace), kc.Tape():

@@ -1,0 +1,51 @@
+"""nvcc over many kernels: what ptxas says about each. A warning is an error.
+
+It goes in batches whose results are kept beside the cache of kernels: what was interrupted goes on where it ended.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import astuple
+
+from kernelc.codegen import DEVICE_HEADER, Code
+from kernelc.toolchain import Resources, cache_root, nvcc, resources
+from kernelc.toolchain.build import headers_in
+
+BATCH = 150_000
+"""Characters of CUDA that go to one run of nvcc."""
+
+
+def compiled(
+    codes: Iterable[Code], architecture: int, *, flags: Sequence[str] = (), workers: int = 1
+) -> dict[str, Resources]:
+    """By kernel what it takes of a GPU of this architecture."""
+    with ThreadPoolExecutor(workers) as pool:
+        made = pool.map(lambda text: _of_batch(text, architecture, flags), _batches(codes))
+        return {name: what for found in made for name, what in found.items()}
+
+
+def _batches(codes: Iterable[Code]) -> Iterator[str]:
+    texts: list[str] = []
+    for code in codes:
+        if texts and sum(map(len, texts)) + len(code.text) > BATCH:
+            yield DEVICE_HEADER + "".join(texts)
+            texts = []
+        texts.append(code.text)
+    if texts:
+        yield DEVICE_HEADER + "".join(texts)
+
+
+def _of_batch(text: str, architecture: int, flags: Sequence[str]) -> dict[str, Resources]:
+    about = (text, nvcc().version, nvcc().flags, headers_in(nvcc().include), architecture, tuple(flags))
+    kept = cache_root() / "resources" / f"{hashlib.sha256(repr(about).encode()).hexdigest()[:16]}.json"
+    if not kept.exists():
+        found = resources(text, architecture, extra_flags=flags)
+        kept.parent.mkdir(exist_ok=True)
+        draft = kept.with_suffix(f".{id(found)}")
+        draft.write_text(json.dumps({name: astuple(what) for name, what in found.items()}))
+        draft.rename(kept)
+    return {name: Resources(*numbers) for name, numbers in json.loads(kept.read_text()).items()}
