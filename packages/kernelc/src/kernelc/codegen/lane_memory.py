@@ -135,11 +135,14 @@ class LaneMemory(_Emitter):
         return f"({_TYPES[kind.name]}*)(a{array.position}_{array.role} + {offset})"
 
     def safe_index(self, s: ir.Load | ir.Store | ir.Atomic) -> list[str]:
-        """Index vectors whose inactive lanes point at the first element."""
+        """Index vectors whose inactive lanes point at the first element.
+
+        The index of a thread is valid in every lane of a group that is not full; what a window holds there is not.
+        """
         found = []
         for v in s.index:
             x = self.vector(v)
-            if self.divergent and v in self.varying:
+            if v in self.varying and (self.divergent or (self.windows and v not in self.axes)):
                 zero = "(vi){}" if v.type.size == 4 else "(vl){}"
                 x = f"kc_select({self.mask}, {x}, {zero})" if v.type is not BOOL else x
             found.append(x)

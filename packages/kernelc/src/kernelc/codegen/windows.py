@@ -1,7 +1,7 @@
 """Windows: pointers through which a group of lanes sees its own elements.
 
-In the last group, which may not be full, a window leads to a copy with room for all lanes. So no access has to ask
-whether the group is full: that would be half of the code that the compiler gets to see.
+In the last group, which may not be full, a window leads to a copy with room for all lanes, zeros in those that are not
+there. So no access has to ask whether the group is full: that would be half of the code that the compiler gets to see.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def window_code(
     for (p, role), written in sorted(windows.items()):
         size = element_size(_element(kernel, p))
         place, copy, some = f"a{p}_{role} + thread * {size}", f"copy{p}_{role}", f"{size}, left, a{p}_n0 - thread"
-        before.append(f"    alignas(64) char {copy}[{width * size}];")
+        before.append(f"    alignas(64) char {copy}[{-(-width * size // 64) * 64}];")
         opened.append(f"        char* w{p}_{role} = {place};")
         read.append(f"            w{p}_{role} = kc_copy_in({copy}, {place}, {width}, {some});")
         if written:
