@@ -135,7 +135,7 @@ def test_an_array_of_an_array_is_a_view_of_it():
     np.testing.assert_array_equal(x.grad.numpy(), 2 * np.ones((4, 3)))
     before = x.version
     kc.array(x).assign(np.zeros((4, 3)))
-    assert x.version == before + 1
+    assert x.version > before
 
 
 # -- weak lists and scalars

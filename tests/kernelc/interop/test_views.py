@@ -173,7 +173,7 @@ def test_views_share_versions():
     x = kc.zeros(4)
     v = x[1:3]
     v.assign([1, 2])
-    assert x.version == v.version == 1
+    assert x.version == v.version > 0
     with kc.Tape() as tape:
         kc.launch(square, 4, [x], [kc.array(np.zeros(4, np.float32), requires_grad=True)])
     x[0:1].zero_()

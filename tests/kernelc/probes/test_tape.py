@@ -216,6 +216,42 @@ def test_replay_with_overwritten_buffers_keeps_new_copies():
         near(x.grad.numpy(), 4 * v**3 + 8 * v**7, 1e-12)
 
 
+def recorded_further(x, y, out, between=None):
+    """A tape that ran again, and then went on to overwrite what its first launches need."""
+    z = zeros64(2)
+    with kc.Tape() as tape:
+        kc.launch(square, 2, [x], [y])
+        kc.launch(square, 2, [y], [z])
+    x.assign([1.5, 0.5])
+    tape.replay()
+    if between is not None:
+        between()
+    with tape:
+        kc.launch(square, 2, [x], [y])
+        kc.launch(total, 2, [z], [out])
+    return tape
+
+
+def test_a_tape_that_goes_on_after_a_replay_keeps_what_it_overwrites():
+    x, y, out = array64([2.0, 3.0]), zeros64(2), zeros64(1)
+    tape = recorded_further(x, y, out)
+    tape.backward(out)
+    near(x.grad.numpy(), 8 * np.array([1.5, 0.5]) ** 7, 1e-12)
+    for new in ([1.5, 0.5], [3.0, 0.25]):
+        x.assign(new)
+        tape.replay()
+        tape.zero()
+        tape.backward(out)
+        near(x.grad.numpy(), 8 * np.array(new) ** 7, 1e-12)
+
+
+@pytest.mark.parametrize("which", ["leaf", "result"])
+def test_a_write_between_a_replay_and_what_is_recorded_next_is_refused(which):
+    x, y, out = array64([2.0, 3.0]), zeros64(2), zeros64(1)
+    with pytest.raises(kc.Overwritten, match="written from outside"):
+        recorded_further(x, y, out, lambda: (x if which == "leaf" else y).zero_())
+
+
 def test_replay_takes_other_loop_lengths_and_branches():
     @kc.kernel
     def walk(x: kc.Array[float], n: kc.Array[int], out: kc.Array[float]):

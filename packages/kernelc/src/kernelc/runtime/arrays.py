@@ -33,6 +33,20 @@ _SIGNATURES: dict[tuple[Any, ...], tuple[Any, ...]] = {}
 _numbers = count(1)
 
 
+class Clock:
+    """Counts writes to arrays, of whatever memory: while it stands still, nobody has written anything."""
+
+    def __init__(self) -> None:
+        self.now, self._next = 0, count(1).__next__
+
+    def tick(self) -> int:
+        self.now = now = self._next()  # in this order: two threads never get the same time
+        return now
+
+
+clock = Clock()
+
+
 @cache
 def _facts(element: t.Type) -> tuple[int, t.Scalar | None]:
     """How many trailing dimensions an element takes in memory, and the precision of its reals."""
@@ -40,7 +54,7 @@ def _facts(element: t.Type) -> tuple[int, t.Scalar | None]:
 
 
 class Storage:
-    """A piece of memory: how often it was written, its gradient, and which arrays look at it."""
+    """A piece of memory: when it was written, its gradient, and which arrays look at it."""
 
     __slots__ = ("borrowed", "carries", "grad", "members", "number", "ours", "readers", "source", "version")
 
@@ -120,7 +134,7 @@ class Array:
 
     @property
     def version(self) -> int:
-        """How often its memory was written by launches, `assign` and `zero_`."""
+        """When its memory was last written by a launch, `assign` or `zero_`: a number that grows, 0 at first."""
         return self._storage.version
 
     @property
@@ -267,7 +281,7 @@ class Array:
         tape = current()
         if tape is None or not tape._write(self, kind, source):
             self._put(source)
-            self._storage.version += 1
+            self._storage.version = clock.tick()
         return self
 
     def _put(self, content: Any) -> None:

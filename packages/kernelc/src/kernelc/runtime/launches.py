@@ -16,7 +16,7 @@ from .. import types as t
 from ..config import config
 from ..errors import KernelError, LaunchError, Overlap, WrongDim, WrongUse, shorn
 from . import strips
-from .arrays import Array
+from .arrays import Array, clock
 from .checked import CheckedThread, WatchedThread
 from .cuda.data import zeros as device_zeros
 from .cuda.launching import Launching, binary_of, facts
@@ -68,8 +68,9 @@ def launch(
             failure = strips.launch(binary, block, total, args, parts)
         else:
             failure = _native.launch(binary.entry, block, total, binary.parallel)
+        now = clock.tick()
         for i in plan.written:
-            args[i]._storage.version += 1
+            args[i]._storage.version = now
         if failure is not None or binary.prints:
             report(binary.code, failure, kernel.name)
     except KernelError as error:
@@ -209,8 +210,9 @@ def run_on_gpu(plan: Plan, args: list[Any], dim: tuple[int, ...]) -> None:
 
 
 def bump(plan: Plan, args: Sequence[Any]) -> None:
+    now = clock.tick()
     for i in plan.variant.written:
-        args[i]._storage.version += 1
+        args[i]._storage.version = now
 
 
 _shadows = threading.local()

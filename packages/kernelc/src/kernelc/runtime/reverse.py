@@ -22,7 +22,7 @@ from .arrays import Array, Storage, as_view
 from .cuda.device import device
 from .cuda.launching import Launching, binary_of, check, facts
 from .cuda.operations import add_in_place, adding
-from .memory import add_copy, add_zero, array_words, is_on_gpu, zeros_for
+from .memory import add_copy, add_zero, address_of, array_words, is_on_gpu, zeros_for
 
 if TYPE_CHECKING:
     from .tape import Entry, Need, Tape
@@ -69,17 +69,18 @@ class Sweep:
                 place[...] = content.reshape(place.shape)
                 continue
             content = np.ascontiguousarray(content)
-            if self._meets_gradient(content) or not content.flags.writeable:
+            address = address_of(content)
+            if self._meets_gradient(address, address + content.nbytes) or not content.flags.writeable:
                 content = content.copy()  # the sweep changes gradients while it still reads weights
-            self.program.set_words(*place, content.ctypes.data)
+                address = address_of(content)
+            self.program.set_words(*place, address)
             kept.append(content)
         return kept
 
     def _grads(self) -> list[Data]:
         return [root.grad._data for root in self.roots.values() if root.grad is not None]
 
-    def _meets_gradient(self, content: Data) -> bool:
-        begin, end = content.ctypes.data, content.ctypes.data + content.nbytes
+    def _meets_gradient(self, begin: int, end: int) -> bool:
         i = bisect(self._begins, begin)
         return (i > 0 and begin < self._ends[i - 1]) or (i < len(self._begins) and self._begins[i] < end)
 

@@ -10,7 +10,7 @@ import struct
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from operator import attrgetter, is_not
+from operator import is_not
 from typing import Any
 
 import numpy as np
@@ -32,7 +32,7 @@ from ..errors import (
 )
 from ..types import leaves
 from . import launches, recording, reports, strips
-from .arrays import Array, Storage, _plain
+from .arrays import Array, Storage, _plain, clock
 from .creation import refresh
 from .cuda.launching import Count, Launching, binary_of, facts, forward_job, record_table
 from .kernels import Plan
@@ -41,7 +41,6 @@ from .memory import add_copy, add_zero, dense_copy
 from .reverse import Sweep
 
 Need = tuple[Storage, int]
-_VERSION = attrgetter("version")
 
 
 @dataclass
@@ -105,6 +104,8 @@ class Tape:
         self._needed: dict[Need, Entry] = {}
         self._copies: dict[Need, np.ndarray[Any, Any]] = {}
         self._versions: dict[Storage, int] = {}
+        self._replayed = self._seen = -1
+        """When the program ran last, and when it was last found that nobody else has written its memory."""
         self._written: dict[Storage, None] = {}
         self._active: dict[Storage, Array] = {}
         self._inputs: set[Storage] = set()
@@ -308,18 +309,28 @@ class Tape:
             self._ledger.enter(a)
             known = self._versions.setdefault(storage, storage.version)
             if known != storage.version:
+                if storage.version <= self._replayed:
+                    self._rename(storage, known)
                 # A write from outside between two recorded launches: what was read before is gone.
-                if (storage, known) in self._needed and (storage, known) not in self._copies:
+                elif (storage, known) in self._needed and (storage, known) not in self._copies:
                     raise Overwritten(
                         f"an array that {self._needed[storage, known].label} read was written from outside the tape",
                         self._needed[storage, known].span,
                         advice="write it with .assign() or .zero_() while the tape records")  # fmt: skip
                 self._versions[storage] = storage.version
 
+    def _rename(self, storage: Storage, before: int) -> None:
+        """The tape ran again: its memory holds what the recorded launches need, under another version."""
+        old, new = (storage, before), (storage, storage.version)
+        if old in self._needed:
+            self._needed[new] = self._needed.pop(old)
+        for entry in self.entries:
+            for noted in (entry.needs, entry.finals):
+                noted.update({i: new for i, need in noted.items() if need == old})
+
     def _bump(self, a: Array) -> None:
         storage = a._storage
-        storage.version += 1
-        self._versions[storage] = storage.version
+        self._versions[storage] = storage.version = clock.tick()
         if storage not in self._written:
             self._ledger.mark(storage)
             self._written[storage] = None
@@ -417,9 +428,9 @@ class Tape:
                             advice="give it: tape.record(backward, …, forward=function)")  # fmt: skip
         launches.apply_settings()
         failure = self._forward.run()
+        self._replayed = self._seen = now = clock.tick()
         for storage in self._written:
-            storage.version += 1
-        self._versions = {storage: storage.version for storage in self._versions}
+            storage.version = now
         self._report(failure, self._codes, self._names)
 
     def _report(self, failure: Any, codes: dict[int, Any], names: dict[int, str]) -> None:
@@ -443,7 +454,7 @@ class Tape:
         seeds = self._seeds(loss, grads)
         self._check_versions()
         # By memory, not by object: a view that is made anew for each call is the same seed.
-        key = (add, *[(id(a._storage), a._data.ctypes.data, a._data.shape, a._data.strides) for a, _ in seeds])
+        key = (add, *[(id(a._storage), a._address, a._data.shape, a._data.strides) for a, _ in seeds])
         sweep = self._sweeps.get(key)
         if sweep is None:
             sweep = self._sweeps[key] = Sweep(self, seeds, add=add)
@@ -526,15 +537,17 @@ class Tape:
             advice="mark the leaves: kc.array(…, requires_grad=True); kc.explain(kernel) shows cuts")  # fmt: skip
 
     def _check_versions(self) -> None:
-        if list(map(_VERSION, self._versions)) == list(self._versions.values()):
+        now = clock.now
+        if now == self._seen:
             return
         for storage, version in self._versions.items():
-            if storage.version != version:
+            if storage.version > max(version, self._replayed):
                 reader = self._reader(storage)
                 what = f"an array of {reader.label}" if reader is not None else "an array of this tape"
                 raise Overwritten(
                     f"{what} was written from outside after it was recorded", reader.span if reader else None,
                     advice="call tape.replay() first, so that the recorded values are those of today")  # fmt: skip
+        self._seen = now
 
     # -- housekeeping
     def zero(self) -> None:
@@ -549,4 +562,3 @@ class Tape:
     def memory(self) -> int:
         """Bytes that the tape keeps for the reverse sweep: copies of overwritten arrays, states of checkpoints."""
         return sum(c.nbytes for c in self._copies.values()) + sum(bytes() for bytes in self._keepers)
-
