@@ -34,6 +34,7 @@ LEFT_OUT = {
     "kernelc/interop/test_dlpack.py::test_memory_of_other_devices_is_refused": "here is such a device",
     "kernelc/errors/test_debug.py::test_what_goes_wrong_is_found[all_store-cpu": "of many that meet, any is named",
     "kernelc/errors/test_debug.py::test_an_error_does_not_hide_what_was_stored_before": "later threads have run, too",
+    "kernelc/interop/test_torch_state.py::test_hooks_that_copy_saved": "tests the way of operations to the CPU",
     "kernelc/errors/test_backward.py::test_a_loop_tape_over_the_limit": "a GPU knows it before the launch, and says so",
 }
 

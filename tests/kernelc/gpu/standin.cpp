@@ -1,8 +1,9 @@
 // A CUDA driver without a GPU, for tests: the functions that kernelc calls, with every argument checked.
 //
-// Modules are shared objects: CUDA text compiled for the host (shim.h). Work is queued, and done when somebody waits for
-// it, so that a missing wait shows. Memory of the "GPU" can only be touched while work is done: a host that reads it
-// dies. Behind each piece lies a guard that kernels must not change. Every call is written down.
+// Modules are shared objects: CUDA text compiled for the host (shim.h). Work is queued by stream, and done when somebody
+// waits for that stream, so that a missing wait shows, and work on a stream that nobody meant. Memory of the "GPU" can
+// only be touched while work is done: a host that reads it dies. Behind each piece lies a guard that kernels must not
+// change. Every call is written down.
 #include <dlfcn.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -40,7 +41,7 @@ struct Driver {
     std::map<uint64_t, uint64_t> live;   // address -> bytes
     std::multimap<uint64_t, uint64_t> free;  // bytes -> address
     uint64_t limit = kArena;
-    std::vector<std::function<void()>> queue;
+    std::map<void*, std::vector<std::function<void()>>> queues;  // by stream; none waits for another
     std::vector<void*> modules;
     std::vector<Function*> functions;
     std::vector<std::string> log;
@@ -82,10 +83,10 @@ bool inside(uint64_t at, uint64_t bytes) {
     return at >= after->first && at + bytes <= after->first + after->second;
 }
 
-int drain() {
+int drain(void* stream) {
     open_arena(true);
     std::vector<std::function<void()>> work;
-    work.swap(d.queue);
+    work.swap(d.queues[stream]);
     for (auto& step : work) step();
     for (const auto& [at, bytes] : d.live) {
         const unsigned char* guard = reinterpret_cast<unsigned char*>(at + bytes);
@@ -99,6 +100,10 @@ int drain() {
 
 std::string text(uint64_t number) { return std::to_string(number); }
 bool known_stream(void* s) { return s == nullptr || s == &stream; }
+int drain_all() {
+    if (int status = drain(nullptr)) return status;
+    return drain(&stream);
+}
 
 }  // namespace
 
@@ -121,7 +126,7 @@ EXPORT void standin_limit(uint64_t bytes) { d.limit = bytes ? bytes : kArena; }
 EXPORT void standin_devices(int count) { d.devices = count; }
 EXPORT void standin_unify(int on) { d.unified = on != 0; }
 EXPORT uint64_t standin_live() { return d.live.size(); }
-EXPORT uint64_t standin_queued() { return d.queue.size(); }
+EXPORT uint64_t standin_queued() { return d.queues[nullptr].size() + d.queues[&stream].size(); }
 EXPORT void* standin_stream() { return &stream; }
 EXPORT void standin_forget_log() { d.log.clear(); }
 EXPORT const char* standin_log() {
@@ -210,12 +215,12 @@ EXPORT int cuCtxSetCurrent(void* given) {
 EXPORT int cuCtxSynchronize() {
     BEGIN("cuCtxSynchronize", "")
     IN_CONTEXT
-    return drain();
+    return drain_all();
 }
 EXPORT int cuStreamSynchronize(void* s) {
     BEGIN("cuStreamSynchronize", s ? "other" : "default")
     IN_CONTEXT
-    return known_stream(s) ? drain() : INVALID_HANDLE;
+    return known_stream(s) ? drain(s) : INVALID_HANDLE;
 }
 
 EXPORT int cuMemAlloc_v2(uint64_t* address, size_t bytes) {
@@ -246,7 +251,7 @@ EXPORT int cuMemFree_v2(uint64_t address) {
     IN_CONTEXT
     auto found = d.live.find(address);
     if (found == d.live.end()) return INVALID_VALUE;
-    if (int status = drain()) return status;
+    if (int status = drain_all()) return status;
     d.free.emplace((found->second + 255) / 256 * 256 + kGuard, address);
     d.live.erase(found);
     return SUCCESS;
@@ -265,7 +270,7 @@ EXPORT int cuMemcpyHtoDAsync_v2(uint64_t to, const void* from, size_t bytes, voi
     if (!of_host(reinterpret_cast<uint64_t>(from))) return INVALID_VALUE;  // that is no memory of the host
     // As for pageable memory: it is copied aside before the call returns.
     std::vector<char> held(static_cast<const char*>(from), static_cast<const char*>(from) + bytes);
-    d.queue.push_back([to, held] { std::memcpy(reinterpret_cast<void*>(to), held.data(), held.size()); });
+    d.queues[s].push_back([to, held] { std::memcpy(reinterpret_cast<void*>(to), held.data(), held.size()); });
     return SUCCESS;
 }
 EXPORT int cuMemcpyDtoHAsync_v2(void* to, uint64_t from, size_t bytes, void* s) {
@@ -273,21 +278,21 @@ EXPORT int cuMemcpyDtoHAsync_v2(void* to, uint64_t from, size_t bytes, void* s) 
     IN_CONTEXT
     if (to == nullptr || !inside(from, bytes) || !known_stream(s)) return INVALID_VALUE;
     if (!of_host(reinterpret_cast<uint64_t>(to))) return INVALID_VALUE;
-    d.queue.push_back([to, from, bytes] { std::memcpy(to, reinterpret_cast<void*>(from), bytes); });
+    d.queues[s].push_back([to, from, bytes] { std::memcpy(to, reinterpret_cast<void*>(from), bytes); });
     return SUCCESS;
 }
 EXPORT int cuMemcpyDtoDAsync_v2(uint64_t to, uint64_t from, size_t bytes, void* s) {
     BEGIN("cuMemcpyDtoDAsync_v2", text(bytes))
     IN_CONTEXT
     if (!inside(to, bytes) || !inside(from, bytes) || !known_stream(s)) return INVALID_VALUE;
-    d.queue.push_back([=] { std::memcpy(reinterpret_cast<void*>(to), reinterpret_cast<void*>(from), bytes); });
+    d.queues[s].push_back([=] { std::memcpy(reinterpret_cast<void*>(to), reinterpret_cast<void*>(from), bytes); });
     return SUCCESS;
 }
 EXPORT int cuMemsetD8Async(uint64_t to, unsigned char byte, size_t bytes, void* s) {
     BEGIN("cuMemsetD8Async", text(byte) + ", " + text(bytes))
     IN_CONTEXT
     if (!inside(to, bytes) || !known_stream(s)) return INVALID_VALUE;
-    d.queue.push_back([=] { std::memset(reinterpret_cast<void*>(to), byte, bytes); });
+    d.queues[s].push_back([=] { std::memset(reinterpret_cast<void*>(to), byte, bytes); });
     return SUCCESS;
 }
 
@@ -374,7 +379,7 @@ EXPORT int cuLaunchKernel(void* function, unsigned gx, unsigned gy, unsigned gz,
     std::memcpy(&launch, held[1].data(), sizeof launch);
     if (!fits(launch, uint64_t{gx} * bx)) return INVALID_VALUE;
     const int order = d.order, workers = d.workers;
-    d.queue.push_back([=] {
+    d.queues[s].push_back([=] {
         auto run = [&](unsigned first, unsigned last) {
             void* pointers[] = {const_cast<int64_t*>(held[0].data()), const_cast<int64_t*>(held[1].data())};
             known->run(pointers, first, last, gx, bx, order);

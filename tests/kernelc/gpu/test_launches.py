@@ -425,6 +425,43 @@ def test_streams(driver):
         pass
 
 
+def test_a_stream_does_not_wait_for_another(driver):
+    """What is on a stream is done when that stream is waited for, and no earlier: nothing goes to another one."""
+    if driver is None:
+        pytest.skip("a real stream does its work without being asked")
+    x, y = on_gpu(np.arange(3.0), np.zeros(3))
+    with kc.cuda.stream(driver.stream()):
+        kc.launch(scaled, 3, [x], [y])
+        y.zero_()
+        kc.launch(scaled, 3, [x], [y])
+        z = kc.zeros_like(y)
+        z.assign(y)
+    assert driver.queued() == 5
+    kc.cuda.synchronize()
+    assert driver.queued() == 5
+    with kc.cuda.stream(driver.stream()):
+        kc.cuda.synchronize()
+        assert driver.queued() == 0
+        np.testing.assert_array_equal(z.numpy(), [0, 3, 6])
+
+
+def test_gradients_on_a_stream(driver):
+    """Loop tape, counts, undo log, winners, sums: all of it goes to the stream of the reverse sweep."""
+    if driver is None:
+        pytest.skip("a real stream does its work without being asked")
+    x, at, n = np.linspace(0.5, 1.5, 5), np.array([4, 2, 0, 1, 3], np.int32), np.array([0, 3, 9, 1, 2], np.int32)
+    y = np.linspace(1.1, 2.0, 40)
+    want = [gradient(update, "cpu", x, at, n)[0], gradient(until, "cpu", y, np.zeros(40))[0]]
+    kc.cuda.synchronize()
+    with kc.cuda.stream(driver.stream()):
+        got = [gradient(update, "cuda", x, at, n)[0], gradient(until, "cuda", y, np.zeros(40))[0]]
+        for there, here in zip(got, want):
+            np.testing.assert_allclose(there, here, rtol=1e-12)
+        assert driver.queued() == 0
+    waits = only(driver.calls(), "cuStreamSynchronize")
+    assert waits.count("cuStreamSynchronize(default)") == 1  # that above
+
+
 def test_each_thread_of_the_host_has_the_context(driver):
     from threading import Thread
 

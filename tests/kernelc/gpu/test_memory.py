@@ -1,5 +1,6 @@
 """Arrays on a GPU: made there, moved, viewed, shared, freed. The stand-in kills whoever reads its memory."""
 
+import contextlib
 import ctypes
 import gc
 
@@ -145,6 +146,22 @@ def test_memory_of_others_may_be_read_only(driver):
         kc.launch(double, 3, [theirs], [Other(kc.zeros(3, device="cuda"), data=(address, True))])
 
 
+def test_memory_of_others_may_run_backwards(driver):
+    """As CuPy says it of a[::-1]: the address of the first element, and negative strides."""
+    theirs = kc.array(np.arange(12.0).reshape(4, 3), device="cuda")
+    address = theirs.__cuda_array_interface__["data"][0]
+    for shape, strides, first, want in (
+        ((4, 3), (-24, 8), 72, np.arange(12.0).reshape(4, 3)[::-1]),
+        ((4, 3), (-24, -8), 88, np.arange(12.0).reshape(4, 3)[::-1, ::-1]),
+        ((3,), (-8,), 16, np.arange(3.0)[::-1]),
+    ):  # fmt: skip
+        mine = kc.array(Other(theirs, shape=shape, strides=strides, data=(address + first, False)))
+        np.testing.assert_array_equal(mine.numpy(), want)
+    out = kc.array(np.zeros(3), device="cuda")
+    kc.launch(double, 3, [mine], [out])
+    np.testing.assert_array_equal(out.numpy(), [4, 2, 0])
+
+
 def test_the_work_of_another_stream_is_waited_for(driver):
     if driver is None:
         pytest.skip("looks at the calls of the stand-in")
@@ -244,6 +261,44 @@ def test_memory_goes_back_to_the_pool(driver):
     again = kc.zeros(1000, device="cuda")
     assert again._address == address
     assert gpu.free_bytes() > 0
+
+
+@pytest.mark.parametrize("freed_inside", [True, False])
+def test_memory_that_another_stream_still_uses_is_waited_for(driver, freed_inside):
+    """Wherever it was freed: what is queued for it on the other stream comes first."""
+    if driver is None:
+        pytest.skip("a real stream does its work without being asked")
+    x, other = kc.ones(54_321, device="cuda"), driver.stream()
+    with kc.cuda.stream(other):
+        y = kc.empty(54_321, device="cuda")
+        address = y._address
+        kc.launch(double, 54_321, [x], [y])
+        if freed_inside:
+            del y
+    if not freed_inside:
+        del y
+    z = kc.zeros(54_321, device="cuda")
+    assert z._address == address
+    kc.cuda.synchronize()
+    with kc.cuda.stream(other):
+        kc.cuda.synchronize()
+    assert z.numpy().sum() == 0
+
+
+def test_on_one_stream_the_pool_waits_for_nothing(driver):
+    if driver is None:
+        pytest.skip("looks at the calls of the stand-in")
+    x = kc.ones(1000, device="cuda")
+    for use in (contextlib.nullcontext(), kc.cuda.stream(driver.stream())):
+        with use:
+            kc.cuda.synchronize()
+            driver.calls()
+            for _ in range(3):
+                y = kc.zeros(1000, device="cuda")
+                kc.launch(double, 1000, [x], [y])
+                del y
+            assert not [call for call in driver.calls() if "Synchronize" in call]
+            kc.cuda.synchronize()
 
 
 def test_a_full_gpu_gives_the_pool_back_first(driver):

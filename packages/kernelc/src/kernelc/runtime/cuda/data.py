@@ -193,13 +193,16 @@ def at(
     gpu: Device, *, writeable: bool = True,
 ) -> DeviceData:  # fmt: skip
     """Memory that somebody has."""
+    before = 0
     if strides is None or not all(shape):
         extent = int(np.prod(shape)) * dtype.itemsize
         strides = None
     else:
-        extent = sum((n - 1) * s for n, s in zip(shape, strides, strict=True)) + dtype.itemsize
-    buffer: Any = (ctypes.c_char * max(extent, 1)).from_address(address)
-    ghost: Host = np.ndarray(shape, dtype, buffer, 0, strides)
+        steps = [(n - 1) * s for n, s in zip(shape, strides, strict=True)]
+        before = -sum(s for s in steps if s < 0)  # bytes before the first element: it runs backwards
+        extent = sum(map(abs, steps)) + dtype.itemsize
+    buffer: Any = (ctypes.c_char * max(extent, 1)).from_address(address - before)
+    ghost: Host = np.ndarray(shape, dtype, buffer, before, strides)
     ghost.flags.writeable = writeable
     return DeviceData(ghost, gpu, owner)
 

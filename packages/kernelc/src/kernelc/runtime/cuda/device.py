@@ -34,7 +34,7 @@ class Memory:
 
     def __del__(self) -> None:
         # No driver call: Python may be in the middle of anything, or at its end.
-        self.device._freed.append((self.address, self.nbytes, self.device.stream))
+        self.device._freed.append((self.address, self.nbytes))
 
 
 class Device:
@@ -63,8 +63,10 @@ class Device:
         self._context = c_void_p()
         driver.cuDevicePrimaryCtxRetain(byref(self._context), ordinal)
         self._local = threading.local()
-        self._freed: deque[tuple[int, int, int]] = deque()
-        self._pool: dict[int, list[tuple[int, int]]] = {}
+        self._freed: deque[tuple[int, int]] = deque()
+        self._pool: dict[int, list[int]] = {}
+        self._busy: set[int] = set()
+        """Streams that may have work left."""
         self._lock = threading.Lock()
         self._modules: dict[str, c_void_p] = {}
         self._scratch: dict[tuple[str, int], Memory] = {}
@@ -93,8 +95,14 @@ class Device:
             self._local.ready = True
         return self.driver
 
+    def queue(self) -> drivers.Driver:
+        """The driver, for a call that leaves work on this thread's stream."""
+        self._busy.add(self.stream)
+        return self.calls()
+
     def synchronize(self) -> None:
         """Wait for the work of this thread's stream."""
+        self._busy.discard(self.stream)  # before: what another thread adds meanwhile counts
         self.calls().cuStreamSynchronize(self.stream)
 
     # -- memory
@@ -105,16 +113,21 @@ class Device:
             self._collect()
             waiting = self._pool.get(size)
             if waiting:
-                address, stream = waiting.pop()
-                if stream != self.stream:
-                    self.calls().cuCtxSynchronize()  # the other stream may still use it
-                return Memory(self, address, size)
+                self._wait_for_others()
+                return Memory(self, waiting.pop(), size)
             return Memory(self, self._new(size), size)
+
+    def _wait_for_others(self) -> None:
+        """Another stream may still use what was freed: nobody knows which ones a piece of memory has seen."""
+        others = self._busy - {self.stream}
+        if others:
+            self._busy -= others
+            self.calls().cuCtxSynchronize()
 
     def _collect(self) -> None:
         while self._freed:
-            address, size, stream = self._freed.popleft()
-            self._pool.setdefault(size, []).append((address, stream))
+            address, size = self._freed.popleft()
+            self._pool.setdefault(size, []).append(address)
 
     def _new(self, size: int) -> int:
         address = c_uint64()
@@ -132,7 +145,7 @@ class Device:
         while self._pool:
             _, pieces = self._pool.popitem()
             while pieces:
-                self.calls().cuMemFree_v2(pieces.pop()[0])
+                self.calls().cuMemFree_v2(pieces.pop())
 
     def free_bytes(self) -> int:
         """What the driver can still give."""
@@ -161,22 +174,22 @@ class Device:
     def upload(self, address: int, data: Host) -> None:
         """Copy dense host memory to the GPU."""
         if data.nbytes:
-            self.calls().cuMemcpyHtoDAsync_v2(address, data.ctypes.data, data.nbytes, self.stream)
+            self.queue().cuMemcpyHtoDAsync_v2(address, data.ctypes.data, data.nbytes, self.stream)
             self.synchronize()  # the caller may change or free its memory
 
     def download(self, address: int, data: Host) -> None:
         """Copy from the GPU to dense host memory."""
         if data.nbytes:
-            self.calls().cuMemcpyDtoHAsync_v2(data.ctypes.data, address, data.nbytes, self.stream)
+            self.queue().cuMemcpyDtoHAsync_v2(data.ctypes.data, address, data.nbytes, self.stream)
             self.synchronize()
 
     def copy(self, to: int, source: int, nbytes: int) -> None:
         if nbytes:
-            self.calls().cuMemcpyDtoDAsync_v2(to, source, nbytes, self.stream)
+            self.queue().cuMemcpyDtoDAsync_v2(to, source, nbytes, self.stream)
 
     def fill(self, address: int, byte: int, nbytes: int) -> None:
         if nbytes:
-            self.calls().cuMemsetD8Async(address, byte, nbytes, self.stream)
+            self.queue().cuMemsetD8Async(address, byte, nbytes, self.stream)
 
     # -- kernels
     def function(self, library: Path, name: str) -> int:
@@ -194,7 +207,7 @@ class Device:
         """Start a kernel; its parameters are copied before this returns."""
         kept = [c_char_p(p) for p in params]
         pointers = (c_void_p * len(kept))(*[ctypes.cast(p, c_void_p) for p in kept])
-        self.calls().cuLaunchKernel(function, blocks, 1, 1, threads, 1, 1, 0, self.stream, pointers, None)
+        self.queue().cuLaunchKernel(function, blocks, 1, 1, threads, 1, 1, 0, self.stream, pointers, None)
 
 
 _device: Device | None = None
