@@ -103,6 +103,18 @@ def pictures(real):
     return digest(*found)
 
 
+def layers(real):
+    """Every kind of picture, from so near that faces are cut off, on a tape."""
+    vertices = kc.array(2 * render.Mesh.sphere(2).vertices.astype(real), dtype=kc.float3, requires_grad=True)
+    renderer = render.Renderer(render.Camera.look_at((0, 0, 2.5), (0, 0, 0), fov=60), mode="dibr", size=(24, 32))
+    faces = render.Mesh.sphere(2).faces
+    names = ("rgba", "silhouette", "depth", "normals", "face", "object", "flow")
+    with kc.Tape() as tape:
+        found = renderer(vertices, faces, output=names, moved=vertices, objects=np.zeros(len(faces), int))
+    tape.backward(grads={found[name]: np.ones(found[name].numpy().shape) for name in ("rgba", "silhouette", "depth")})
+    return digest(*(found[name].numpy() for name in names), vertices.grad.numpy())
+
+
 def neighbours(real):
     """The tables of kernelc itself."""
     points = np.random.default_rng(0).uniform(size=(50, 3)).astype(real)
@@ -130,7 +142,7 @@ def of_mine(real):
     return y.numpy().tolist()
 
 
-CASES = (springs, cloth, solid, bodies, smoke, pictures, neighbours, doctor, of_mine)
+CASES = (springs, cloth, solid, bodies, smoke, pictures, layers, neighbours, doctor, of_mine)
 
 if __name__ == "__main__":
     where = {module.__name__: module.__file__ for module in (kc, ph, render)}

@@ -1,0 +1,97 @@
+"""Wheels bring the kernels in the form in which scenes and pictures launch them.
+
+A kernel is there with its numbers as numbers or as arrays, and for elements that lie side by side: what is launched
+otherwise would need a compiler. Here the interpreter runs, so that nothing is compiled; test_wheels.py runs wheels.
+"""
+
+import importlib
+
+import bare
+import pytest
+import torch
+
+import kernelc as kc
+from kernelc.runtime.kernels import Kernel
+from nablasim import physics as ph
+from nablasim import render
+
+MODES = ("softras", "dibr", "hard")
+OUTPUTS = ("rgba", "silhouette", "depth", "normals", "face", "object", "flow")
+
+
+@pytest.fixture
+def launched(monkeypatch):
+    """The plans of what is launched."""
+    plans = []
+    make = Kernel.plan
+
+    def plan(self, args):
+        made = make(self, args)
+        plans.append(made[0])
+        return made
+
+    monkeypatch.setattr(Kernel, "plan", plan)
+    monkeypatch.setattr(kc.config, "device", "python")
+    return plans
+
+
+def missing(plans, package):
+    """What the wheel of a package would not have: kernels, and the numbers that are given as arrays."""
+    declared = importlib.import_module(f"nablasim.{package}.kernels.ahead").AHEAD
+    boxed = {one.kernel: {name for name in one.boxed if name in one.kernel.values} for one in declared}
+    own = [plan for plan in plans if plan.kernel.source.function.__module__.startswith(f"nablasim.{package}.")]
+    assert own
+    wrong = {f"{p.kernel.name} with {', '.join(p.variant.boxed) or 'numbers'}" for p in own
+             if boxed.get(p.kernel) != set(p.variant.boxed)}  # fmt: skip
+    apart = {p.kernel.name for p in own if set(p.contiguous) != set(p.arrays)}
+    return wrong | apart
+
+
+@pytest.mark.parametrize("on_tape", [False, True])
+@pytest.mark.parametrize("mode", MODES)
+def test_pictures(launched, mode, on_tape):
+    """Near enough that faces may have to be cut off; on a tape they always may."""
+    vertices = torch.tensor([[-1.0, -1, 0], [1, -1, 0], [0, 1, 3.5]], requires_grad=True)
+    given = kc.array(vertices.detach().numpy(), requires_grad=True) if on_tape else vertices
+    renderer = render.Renderer(
+        render.Camera.look_at((0, 0, 4), (0, 0, 0), fov=60), [render.Ambient(0.5)], mode=mode, size=(4, 4)
+    )
+    with kc.Tape():
+        renderer(given, [[0, 1, 2]], output=OUTPUTS, moved=given, objects=[0])
+    assert any(plan.kernel.name == "clip_faces" for plan in launched)
+    assert not missing(launched, "render")
+
+
+@pytest.mark.parametrize("scene", [bare.springs, bare.cloth, bare.solid, bare.bodies], ids=lambda f: f.__name__)
+def test_scenes(launched, monkeypatch, scene):
+    monkeypatch.setattr(bare, "rolled", one_step)
+    scene("float32")
+    assert not missing(launched, "physics")
+
+
+def one_step(scene, real, names):
+    model = scene.build(real)
+    values = {name: torch.tensor(model.layout.parameters[name].value, requires_grad=True) for name in names}
+    ph.rollout(model.replace(values), dt=1e-3, steps=1)
+
+
+@pytest.mark.parametrize("on_tape", [False, True])
+def test_hard_ground_and_self_contact(launched, on_tape):
+    scene = ph.Scene().add_particles("dust", [[0.0, 0.001, 0.0]], mass=0.1)
+    scene.add_rigid("cube", ph.Box(0.2, 0.2, 0.2), density=500.0, pos=(1, 0.05, 0))
+    scene.add_rigid("ball", ph.Sphere(0.2), density=500.0, pos=(1.1, 0.2, 0))
+    scene.add_cloth("flag", ph.TriMesh.grid((0.3, 0.2), cells=(2, 2)), mass=0.1, pos=(0, 1, 0))
+    scene.add_self_contact("flag", thickness=0.01, ke=10.0).add_ground("floor", hard=True)
+    model = scene.build()
+    x = model.layout.parameters["dust.x"].value
+    given = kc.array(x, dtype=kc.float3, requires_grad=True) if on_tape else torch.tensor(x, requires_grad=True)
+    with kc.Tape():
+        ph.rollout(model.replace({"dust.x": given}), dt=1e-3, steps=1)
+    ph.energy(model)
+    assert not missing(launched, "physics")
+
+
+def test_pendula(launched):
+    ph.Pendulum(angle=0.5).rollout(dt=0.01, steps=2)
+    ph.DoublePendulum(angle=(0.5, 1.0)).rollout(dt=0.01, steps=2)
+    assert not missing(launched, "physics")
