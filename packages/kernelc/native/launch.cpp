@@ -46,41 +46,73 @@ private:
 };
 Costs costs;
 
+// Chunks side by side that one thread takes first, and others when they have none left. Launches of the same size are
+// cut alike, so a thread finds in its cache what it wrote in the launch before.
+struct alignas(64) Range {
+    std::atomic<int64_t> next;
+    int64_t end;
+};
+constexpr int64_t kMostRanges = 32;
+
 class Chunks final : public Job {
 public:
-    Chunks(const Launch& launch, int64_t grain)
-        : launch_(launch), grain_(grain), part_(launch.part > 0 ? launch.part : launch.total),
-          in_part_((part_ - 1) / grain + 1), count_(((launch.total - 1) / part_ + 1) * in_part_) {}
+    Chunks(const Launch& launch, int64_t grain);
 
     Failure run_all(Worker& self);
-    void help() noexcept override;
+    void help(int number) noexcept override;
 
     PrintBatch prints;
 
 private:
-    int64_t run_next(Worker& worker);
-    bool share();
+    int64_t take(int64_t first);
+    int64_t run_next(Worker& worker, int64_t first);
+    bool share(int64_t left);
     void collect(Worker& worker);
 
     const Launch& launch_;
     const int64_t grain_, part_, in_part_, count_;
-    alignas(64) std::atomic<int64_t> next_{0};
-    alignas(64) std::mutex mutex_;  // of failure_ and prints
+    int64_t ranges_;
+    Range range_[kMostRanges];
+    alignas(64) std::atomic<int64_t> failed_;  // the lowest chunk that did, or count_
+    std::mutex mutex_;  // of failure_ and prints
     Failure failure_;
     std::fenv_t environment_;
 };
 
+Chunks::Chunks(const Launch& launch, int64_t grain)
+    : launch_(launch), grain_(grain), part_(launch.part > 0 ? launch.part : launch.total),
+      in_part_((part_ - 1) / grain + 1), count_(((launch.total - 1) / part_ + 1) * in_part_),
+      ranges_(std::min({static_cast<int64_t>(Pool::threads()), count_, kMostRanges})), failed_(count_) {
+    for (int64_t k = 0; k < ranges_; ++k) {
+        range_[k].next.store(count_ * k / ranges_, std::memory_order_relaxed);
+        range_[k].end = count_ * (k + 1) / ranges_;
+    }
+}
+
+// A chunk of the given range, or of the next one that has any left; count_ when there is none.
+// Chunks above one that failed need not start, but all below it do.
+int64_t Chunks::take(int64_t first) {
+    for (int64_t k = 0; k < ranges_; ++k) {
+        Range& range = range_[(first + k) % ranges_];
+        if (range.next.load(std::memory_order_relaxed) >= range.end) continue;
+        const int64_t chunk = range.next.fetch_add(1, std::memory_order_relaxed);
+        if (chunk < range.end && chunk < failed_.load(std::memory_order_relaxed)) return chunk;
+    }
+    return count_;
+}
+
 // The number of threads run; 0 when there is no chunk left.
-int64_t Chunks::run_next(Worker& worker) {
-    const int64_t chunk = next_.fetch_add(1, std::memory_order_relaxed);
-    if (chunk >= count_) return 0;
-    const int64_t first = chunk / in_part_ * part_, begin = first + chunk % in_part_ * grain_;
-    const int64_t end = std::min({begin + grain_, first + part_, launch_.total});
+int64_t Chunks::run_next(Worker& worker, int64_t first) {
+    const int64_t chunk = take(first);
+    if (chunk == count_) return 0;
+    const int64_t origin = chunk / in_part_ * part_, begin = origin + chunk % in_part_ * grain_;
+    const int64_t end = std::min({begin + grain_, origin + part_, launch_.total});
     if (worker.run(launch_.entry, launch_.block, begin, end)) return end - begin;
-    // All chunks below this one are taken and will end; those above need not start.
-    next_.store(count_, std::memory_order_relaxed);
     std::lock_guard<std::mutex> lock(mutex_);
-    if (!failure_ || worker.failure.thread < failure_.thread) failure_ = worker.failure;
+    if (chunk < failed_.load(std::memory_order_relaxed)) {
+        failed_.store(chunk, std::memory_order_relaxed);
+        failure_ = worker.failure;
+    }
     return end - begin;
 }
 
@@ -93,9 +125,9 @@ Failure Chunks::run_all(Worker& self) {
     for (int64_t chunks = 1;; ++chunks) {
         if (!asked && left > kWorthSharing) {
             asked = true;
-            shared = share();
+            shared = share(count_ - chunks + 1);
         }
-        const int64_t ran = run_next(self);
+        const int64_t ran = run_next(self, 0);
         if (ran == 0) break;
         done += ran;
         // After 1, 2, 4, ... chunks: reading the clock takes as long as a small chunk.
@@ -108,18 +140,17 @@ Failure Chunks::run_all(Worker& self) {
     return failure_;
 }
 
-bool Chunks::share() {
-    const int64_t left = count_ - next_.load(std::memory_order_relaxed);
+bool Chunks::share(int64_t left) {
     std::fegetenv(&environment_);
     return left > 1 && Pool::instance().open(*this, left - 1);
 }
 
-void Chunks::help() noexcept {
+void Chunks::help(int number) noexcept {
     Worker& worker = Worker::current();
     std::fenv_t own;
     std::fegetenv(&own);
     std::fesetenv(&environment_);  // rounding and denormals as the calling thread has them: the same bits everywhere
-    while (run_next(worker) > 0) {
+    while (run_next(worker, number) > 0) {
     }
     std::fesetenv(&own);
     collect(worker);

@@ -113,7 +113,7 @@ void Pool::start_helpers(int count) {
     spins_ = count < cores() ? kSpins : 0;
     const uint64_t ticket = ticket_.load();
     try {
-        for (int i = 0; i < count; ++i) helpers_.emplace_back([this, ticket] { loop(ticket); });
+        for (int i = 1; i <= count; ++i) helpers_.emplace_back([this, ticket, i] { loop(ticket, i); });
     } catch (const std::system_error&) {
         // The system gives no more threads: those we have must do.
     }
@@ -144,11 +144,11 @@ void Pool::wake(int64_t helpers) {
     }
 }
 
-void Pool::loop(uint64_t ticket) {
+void Pool::loop(uint64_t ticket, int number) {
     while (await_ticket(ticket)) {
         // Announce first, look then: close() takes the job away first and then waits for those who announced.
         inside_.fetch_add(1);
-        if (Job* job = job_.load()) job->help();
+        if (Job* job = job_.load()) job->help(number);
         if (inside_.fetch_sub(1) == 1 && waiting_.load()) {
             std::lock_guard<std::mutex> lock(mutex_);
             idle_.notify_one();

@@ -13,7 +13,8 @@ namespace kernelc {
 // Work that several threads may take part in.
 class Job {
 public:
-    virtual void help() noexcept = 0;  // called once by each helper; returns when there is nothing left to take
+    // Called once by each helper, which are numbered from 1 and keep their numbers; returns when nothing is left to take.
+    virtual void help(int number) noexcept = 0;
 
 protected:
     ~Job() = default;
@@ -26,7 +27,7 @@ public:
     static int threads();  // including the one that launches
     static void set_threads(int count);  // 0: as many as this process has cores
 
-    // The helpers run job.help() from open() on; close() returns when none is in it any more.
+    // The helpers run job.help(…) from open() on; close() returns when none is in it any more.
     // False: another thread has the pool, or there are no helpers. Then the caller does the work alone.
     bool open(Job& job, int64_t helpers);
     void close();
@@ -41,7 +42,7 @@ private:
     void start_helpers(int count);
     void stop_helpers();
     void wake(int64_t helpers);
-    void loop(uint64_t ticket);
+    void loop(uint64_t ticket, int number);
     bool await_ticket(uint64_t& ticket);
 
     std::mutex busy_;  // held by the launch that has the pool
