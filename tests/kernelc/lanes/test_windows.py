@@ -45,6 +45,28 @@ def picked(j: kc.Array[int], x: kc.Array[kc.float3], y: kc.Array[kc.float3]):
     y[i] = x[j[i] - 200000000] * 2.0 + y[i]
 
 
+@kc.kernel
+def picked_unsigned(j: kc.Array[kc.uint32], x: kc.Array[kc.float3], y: kc.Array[kc.float3]):
+    i = kc.tid()
+    y[i] = x[j[i] - 200000000] * 2.0 + y[i]
+
+
+@kc.kernel
+def picked_wide(j: kc.Array[kc.int64], x: kc.Array[kc.float3], y: kc.Array[kc.float3]):
+    i = kc.tid()
+    y[i] = x[j[i] - 200000000] * 2.0 + y[i]
+
+
+@kc.kernel
+def picked_by_some(j: kc.Array[kc.uint32], x: kc.Array[kc.float3], y: kc.Array[kc.float3]):
+    i = kc.tid()
+    k = j[i] - 200000000
+    if k < 5:
+        y[i] = x[k] * 2.0 + y[i]
+    else:
+        y[i] = y[i] + 2.0 * x[k]
+
+
 def numbers(n, real):
     return np.random.default_rng(n).random(n).astype(real)
 
@@ -89,11 +111,13 @@ def test_stores_of_some_lanes_follow_stores_of_all(n, real):
     np.testing.assert_array_equal(y.numpy(), np.where(x > 0.5, -x, x))
 
 
+@pytest.mark.parametrize("kernel", [picked, picked_unsigned, picked_wide, picked_by_some])
 @pytest.mark.parametrize("n", SIZES)
-def test_lanes_beyond_the_grid_use_valid_indices(n):
+def test_lanes_beyond_the_grid_use_valid_indices(n, kernel):
     random = np.random.default_rng(n)
     x, y = random.random((2, n, 3)).astype(np.float32)
-    j = random.integers(0, n, n).astype(np.int32)
+    j = random.integers(0, n, n)
     expected = x[j] * 2 + y
-    kc.launch(picked, n, [j + 200000000, x], [y])
+    whole = {picked: np.int32, picked_wide: np.int64}.get(kernel, np.uint32)
+    kc.launch(kernel, n, [(j + 200000000).astype(whole), x], [y])
     np.testing.assert_allclose(y, expected, rtol=1e-6)

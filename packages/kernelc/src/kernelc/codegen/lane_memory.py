@@ -142,9 +142,8 @@ class LaneMemory(_Emitter):
         found = []
         for v in s.index:
             x = self.vector(v)
-            if v in self.varying and (self.divergent or (self.windows and v not in self.axes)):
-                zero = "(vi){}" if v.type.size == 4 else "(vl){}"
-                x = f"kc_select({self.mask}, {x}, {zero})" if v.type is not BOOL else x
+            if v in self.varying and v.type is not BOOL and (self.divergent or (self.windows and v not in self.axes)):
+                x = f"kc_select({self.mask}, {x}, ({self.kind(v)}){{}})"
             found.append(x)
         return found
 
