@@ -1,25 +1,14 @@
-"""What a picture costs: memory for the way back, work by what is covered, time of large scenes, use of threads."""
+"""What a picture costs: memory for the way back, and work by what is covered."""
 
-import os
-import time
 import tracemalloc
 
-import numpy as np
 import pytest
 import torch
 
-import kernelc as kc
 from nablasim import render
 
 CAMERA = render.Camera.look_at((0, 0, 2.7), (0, 0, 0), fov=60)
 LIT = {"lights": [render.Ambient(0.3), render.Directional((1, 2, 3))]}
-
-
-@pytest.fixture(autouse=True)
-def restore_threads():
-    threads = kc.config.threads
-    yield
-    kc.config.threads = threads
 
 
 def kept(size, settings):
@@ -71,57 +60,3 @@ def test_work_grows_with_what_is_covered_not_with_pixels_times_faces():
     assert work(512, 0.5) < 0.4 * work(512)
     # Four times the pixels on it are at most four times the work.
     assert work(256) < 4 * whole
-
-
-def on_tape(draw, mesh):
-    """Draws and goes back: one call."""
-    x = kc.array(mesh.vertices.astype(np.float32), dtype=kc.float3, requires_grad=True)
-    with kc.Tape() as tape:
-        image = draw(x, mesh.faces)
-    seed = np.ones(image.numpy().shape, np.float32)
-
-    def both():
-        tape.replay()
-        tape.backward(grads={image: seed}, add=False)
-
-    return both
-
-
-def least(clock, run, repeat):
-    """The least time of several runs: of this process or thread alone, whatever else the machine does."""
-    run()
-    found = []
-    for _ in range(repeat):
-        begin = clock()
-        run()
-        found.append(clock() - begin)
-    return min(found)
-
-
-def test_20000_faces_at_512_take_well_under_a_second():
-    mesh = render.Mesh.sphere(5)
-    assert len(mesh.faces) == 20_480
-    kc.config.threads = 1
-    for draw in (render.Silhouette(CAMERA, size=(512, 512)), render.Renderer(CAMERA, size=(512, 512))):
-        # On a quiet server 0.12 and 0.2 seconds.
-        assert least(time.process_time, on_tape(draw, mesh), 2) < 0.9
-
-
-def test_colours_cost_about_twice_a_silhouette():
-    mesh = render.Mesh.sphere(3)
-    kc.config.threads = 1
-    silhouette, colours = (
-        on_tape(draw(CAMERA, size=(128, 128)), mesh) for draw in (render.Silhouette, render.Renderer)
-    )
-    ratio = least(time.process_time, colours, 25) / least(time.process_time, silhouette, 25)
-    # 2.2 in quiet (docs/render/speed.md, where the limit is 2.5); neighbours that share the caches cost some.
-    assert ratio < 3.0
-
-
-@pytest.mark.skipif((os.cpu_count() or 1) < 2, reason="one core")
-def test_a_second_thread_takes_work_off_the_first():
-    both = on_tape(render.Renderer(CAMERA, size=(256, 256)), render.Mesh.sphere(4))
-    found = {}
-    for kc.config.threads in (1, 2):
-        found[kc.config.threads] = least(time.thread_time, both, 12)
-    assert found[2] < 0.75 * found[1]

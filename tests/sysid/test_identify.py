@@ -47,11 +47,9 @@ def test_a_compressed_video_of_another_renderer_tells_density_and_restitution(fo
     assert "block.density" in (out / "report.html").read_text(encoding="utf-8")
     # Once more, the result is there already; another question is not answered with it.
     before = (out / "fit.json").read_bytes(), (out / "report.html").read_bytes()
-    began = time.monotonic()
     again = run(folder / "throw.mp4", "--scene", folder / "scene.yaml", "--estimate", "restitution", "--report", out)
     assert again.exit_code == 2 and "keeps a fit of another problem" in again.stderr and "--again" in again.stderr
     assert ((out / "fit.json").read_bytes(), (out / "report.html").read_bytes()) == before
-    assert time.monotonic() - began < 60
 
 
 def test_a_folder_of_pictures_tells_the_same_and_a_kill_loses_nothing(folder, tmp_path):

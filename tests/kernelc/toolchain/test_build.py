@@ -6,7 +6,6 @@ import dataclasses
 import hashlib
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -99,26 +98,6 @@ def test_an_entry_can_be_checked_by_hand(root, text):
     assert (folder / "kernel.cpp").read_text() == text(5)
     digest = hashlib.sha256((folder / "kernel.so").read_bytes()).hexdigest()
     assert (folder / "SHA256SUMS").read_text() == f"{digest}  kernel.so\n"
-
-
-def test_a_cold_kernel_is_cheap_and_a_warm_one_nearly_free(root, text):
-    """Bounds far above what is measured (70 ms of processor time and 0.3 ms), so that a busy machine passes."""
-    import resource
-
-    def children() -> float:
-        used = resource.getrusage(resource.RUSAGE_CHILDREN)
-        return used.ru_utime + used.ru_stime
-
-    build(text(0), name="k")
-    before = children()
-    build(text(1), name="k")
-    assert children() - before < 0.3
-    times = []
-    for _ in range(20):
-        start = time.perf_counter()
-        build(text(1), name="k")
-        times.append(time.perf_counter() - start)
-    assert min(times) < 1e-3
 
 
 def test_importing_is_light():

@@ -540,8 +540,9 @@ class Tape:
         now = clock.now
         if now == self._seen:
             return
+        replayed = self._replayed
         for storage, version in self._versions.items():
-            if storage.version > max(version, self._replayed):
+            if storage.version > replayed and storage.version > version:
                 reader = self._reader(storage)
                 what = f"an array of {reader.label}" if reader is not None else "an array of this tape"
                 raise Overwritten(
