@@ -733,3 +733,42 @@ def test_a_tape_inside_a_tape_inside_a_tape():
         kc.launch(square, 2, [x], [y])
     inner.backward(grads={y: np.ones(2)})
     near(x.grad.numpy(), 2 * np.array([2.0, 3.0]), 1e-12)
+
+
+@pytest.mark.parametrize("by", ["loss", "weights"])
+@pytest.mark.parametrize("device", DEVICES)
+def test_a_tape_that_goes_on_after_backward_goes_back_all_the_way(device, by):
+    x, out = array64([2.0, 3.0]), zeros64(1)
+    ask = {"loss": out} if by == "loss" else {"grads": {out: np.ones(1)}}
+    tape = kc.Tape()
+    for k in range(1, 4):
+        with on(device), tape:
+            kc.launch(total, 2, [x], [out])
+        tape.zero()
+        tape.backward(**ask)
+        near(x.grad.numpy(), k * 2 * np.array([2.0, 3.0]), 1e-12)
+
+
+def test_weights_that_change_in_place_are_read_again():
+    tape, x, y, _ = recorded()
+    weights, other = np.ones(2), np.array([5.0, 6.0])
+    for w in (weights, weights, other, weights):
+        for scale in (1.0, 2.0):
+            w *= scale
+            tape.backward(grads={y: w}, add=False)
+            near(x.grad.numpy(), 2 * np.array([2.0, 3.0]) * w, 1e-12)
+    tape.backward(grads={y: weights})
+    tape.backward(grads={y: weights[::-1].copy()}, add=False)
+    near(x.grad.numpy(), 2 * np.array([2.0, 3.0]) * weights[::-1], 1e-12)
+
+
+def test_weights_of_another_shape_or_kind_are_not_taken_for_the_last_ones():
+    tape, x, y, out = recorded()
+    for w in ([1.0, 2.0], (1.0, 2.0), np.array([[1.0], [2.0]]), np.array([1, 2]), kc.array([1.0, 2.0])):
+        for _ in range(2):
+            tape.backward(grads={y: w}, add=False)
+            near(x.grad.numpy(), 2 * np.array([2.0, 3.0]) * [1, 2], 1e-6)
+    tape.backward(out, add=False)
+    square_of = x.grad.numpy().copy()
+    tape.backward(grads={y: np.ones(2), out: np.ones(1)}, add=False)
+    near(x.grad.numpy(), square_of + 2 * np.array([2.0, 3.0]), 1e-12)
