@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from difflib import get_close_matches
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -34,11 +36,24 @@ def filled(
     return array
 
 
-def finite(name: str, array: NDArray[np.float64]) -> NDArray[np.float64]:
-    if not np.isfinite(array).all():
+def finite(name: str, array: NDArray[Any]) -> NDArray[Any]:
+    """The array, if all of it is finite."""
+    if not is_finite(array):
         where = tuple(int(i) for i in np.argwhere(~np.isfinite(array))[0])
         raise ValueError(f"{name} has an entry that is not finite, at {where}")
     return array
+
+
+SMALL = 4096
+"""Below so many numbers the time of a check goes into calls."""
+
+
+def is_finite(array: NDArray[Any]) -> bool:
+    """Whether all of it is finite."""
+    # The sum of squares is finite only if all of them are: one call instead of two. It may overflow, though.
+    if array.size <= SMALL and math.isfinite(np.vdot(array, array)):
+        return True
+    return bool(np.isfinite(array).all())
 
 
 def indices(name: str, value: ArrayLike, width: int, count: int, what: str) -> NDArray[np.int32]:

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 import kernelc as kc
+from nablasim.physics.checks import finite
 from nablasim.physics.surfaces import Surface
 
 Real = NDArray[np.floating[Any]]
@@ -223,9 +224,7 @@ class Draft:
                          (Place(column.name, rows),), choice, dormant, about)  # fmt: skip
         if made.aligned(made.shape, None) is None:
             raise ValueError(f"{name} has shape {made.shape}; expected one value, or shape {full}")
-        if not np.isfinite(made.value).all():
-            where = tuple(int(i) for i in np.argwhere(~np.isfinite(made.value))[0])
-            raise ValueError(f"{name} has an entry that is not finite, at {where}")
+        finite(name, made.value)
         self.parameters[name] = made
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from nablasim.physics.checks import nearest
+from nablasim.physics.checks import finite, nearest
 from nablasim.physics.layout import Parameter, Real
 from nablasim.physics.model import Model, is_kernelc, needs_gradient, plain, shape_of
 
@@ -77,8 +77,5 @@ def _checked(model: Model, name: str, value: Any, steps: int) -> Any:
     if shape[:1] != (steps,) or parameter.aligned(shape[1:], model.batch) is None:
         full = ", ".join(map(str, (steps, *parameter.full)))
         raise ValueError(f"control of {name!r} has shape {shape}; expected one row per step: ({steps},) or ({full})")
-    numbers = plain(value)
-    if not np.isfinite(numbers).all():
-        at = tuple(int(i) for i in np.argwhere(~np.isfinite(numbers))[0])
-        raise ValueError(f"control of {name!r} has an entry that is not finite, at {at}")
+    finite(f"control of {name!r}", plain(value))
     return value

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from nablasim.physics.checks import nearest
+from nablasim.physics.checks import finite, nearest
 from nablasim.physics.layout import Layout, Parameter, Real
 from nablasim.physics.state import State
 from nablasim.physics.surfaces import Surface
@@ -175,11 +175,7 @@ class Model:
         return {n: a for n, a in self._values.items() if type(a) is not np.ndarray and n not in self._off}
 
     def _number(self, name: str) -> Real:
-        array = plain(self._values[name])
-        if not np.isfinite(array).all():
-            where = tuple(int(i) for i in np.argwhere(~np.isfinite(array))[0])
-            raise ValueError(f"{name} has an entry that is not finite, at {where}")
-        return array
+        return finite(name, plain(self._values[name]))
 
     @property
     def state0(self) -> State:

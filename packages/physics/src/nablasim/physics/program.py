@@ -208,21 +208,33 @@ class Program:
     def _bounds(self) -> Bounds:
         return Bounds(self.systems, self.plain)
 
+    @cached_property
+    def _gradients(self) -> tuple[dict[str, Real], dict[str, Real]]:
+        """The memory of the gradients by given columns, and by derived ones."""
+        given, derived = ({name: a.grad.numpy() for name, a in arrays.items() if a.requires_grad}
+                          for arrays in (self.given, self.derived))  # fmt: skip
+        return given, derived
+
     def clear_gradients(self) -> None:
-        for a in (*self.given.values(), *self.derived.values()):
-            if a.requires_grad:
-                a.grad.numpy()[...] = 0
+        for arrays in self._gradients:
+            for memory in arrays.values():
+                memory.fill(0)
 
     def finish_gradients(self) -> dict[str, Real]:
         """Carry the gradients of derived columns to the given ones: (worlds, rows, *element) by name."""
+        given, derived = self._gradients
         if self._results:
-            self._set_up.backward(grads={a: self.derived[name].grad.numpy() for name, a in self._results.items()})
-        return {name: self.worlds(name, a.grad.numpy()) for name, a in self.given.items() if a.requires_grad}
+            self._set_up.backward(grads={a: derived[name] for name, a in self._results.items()})
+        return {name: self.worlds(name, memory) for name, memory in given.items()}
 
     def worlds(self, column: str, values: Real) -> Real:
         """A column by copies: (worlds, rows, *element)."""
-        c = self.layout.columns[column]
-        return values.reshape(self.layout.worlds, self.layout.count.get(c.table, 0), *c.shape)
+        return values.reshape(self._shapes[column])
+
+    @cached_property
+    def _shapes(self) -> dict[str, tuple[int, ...]]:
+        layout = self.layout
+        return {n: (layout.worlds, layout.count.get(c.table, 0), *c.shape) for n, c in layout.columns.items()}
 
     # -- steps
     def segment(self, length: int, seen: frozenset[int] | None = None) -> Segment:
@@ -305,10 +317,20 @@ class Segment:
 
         `start` is what the loss adds to the adjoint of the start itself. Gradients of parameters are added up.
         """
-        for name, a in self.states[0].items():
-            a.grad.numpy()[...] = 0 if start is None or name not in start else start[name]
+        first, last = self._ends
+        for name, grad in first.items():
+            grad[...] = 0 if start is None or name not in start else start[name]
+        for name, g in seeds[self.length].items():
+            last[name][...] = g  # The same memory each time: the sweep knows it already.
+        seeds = {**seeds, self.length: last}
         self.tape.backward(grads={self.states[k][name]: g for k, part in seeds.items() for name, g in part.items()})
-        return {name: a.grad.numpy().copy() for name, a in self.states[0].items()}
+        return {name: grad.copy() for name, grad in first.items()}
+
+    @cached_property
+    def _ends(self) -> tuple[dict[str, Real], dict[str, Real]]:
+        """The adjoint of the first state, and memory for that of the last one."""
+        return ({name: a.grad.numpy() for name, a in self.states[0].items()},
+                {name: np.zeros_like(values) for name, values in self._seen[-1].items()})  # fmt: skip
 
 
 _REALS = {"float32": kc.float32, "float64": kc.float64}

@@ -15,7 +15,7 @@ from nablasim.physics.checkpoints import Plan, backward_order
 from nablasim.physics.layout import Real
 from nablasim.physics.program import Program, Segment, Values
 from nablasim.physics.solvers.backward_euler import Solves
-from nablasim.physics.stability import check_step, diverged, is_finite
+from nablasim.physics.stability import can_go_on, check_step, diverged
 
 
 @dataclass(eq=False)
@@ -50,14 +50,16 @@ class Run:
             if explicit:
                 check_step(self.program, self.dt, self.hold, self.columns)
 
-    def forward(self) -> dict[str, Real]:
-        """Run all steps: (frames, rows, *element) of each state column."""
+    def forward(self, frames: dict[str, Real] | None = None) -> dict[str, Real]:
+        """Run all steps: (frames, rows, *element) of each state column, new or in memory that is there."""
         program, plan = self.program, self.plan
         with program.lock:
             self._own()
             program.arrays.solves = self.solves
             state = {c.name: self._flat(c.name, self.columns[c.name]) for c in program.state_columns}
-            frames = {n: np.empty((plan.steps // self.frame + 1, *a.shape), program.real) for n, a in state.items()}
+            if frames is None:
+                count = plan.steps // self.frame + 1
+                frames = {n: np.empty((count, *a.shape), program.real) for n, a in state.items()}
             self._see(frames, 0, state)
             wanted = plan.first_sweep() if program.differentiable else set()
             for segment in range(plan.segments):
@@ -121,7 +123,7 @@ class Run:
     def _run(self, segment: int, state: Values) -> Segment:
         low, high = self.plan.bounds(segment)
         tape = self._play(low, high, state, self._seen(low, high))
-        if not is_finite(tape.state(high - low)):
+        if not can_go_on(tape.state(high - low)):
             self._at = -1
             raise diverged(self.program.layout, self._play(low, high, _copied(tape.state(0)), None), low, self.dt)
         self._at = segment

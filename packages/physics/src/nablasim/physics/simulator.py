@@ -213,19 +213,20 @@ def _on_tape(run: Run, leaves: Leaves, tape: kc.Tape) -> dict[str, Any]:
     if any(is_torch(v) for v in leaves.asking):
         raise TypeError("torch tensors and kernelc arrays both ask for gradients of this rollout: use one kind")
     model, layout = leaves.model, leaves.model.layout
-    out = {name: kc.array(frames, dtype=layout.columns[name].element) for name, frames in run.forward().items()}
+    seen = run.forward()
+    out = {name: kc.array(frames, dtype=layout.columns[name].element) for name, frames in seen.items()}
 
     def forward() -> None:
         fresh = model.refreshed()
         run.columns, run.control = fresh.columns, leaves.control_columns(fresh)
         run.program.owner = None
-        for name, frames in run.forward().items():
-            out[name].numpy()[...] = frames
+        run.forward(seen)
 
     def backward() -> None:
         seeds = {name: a.grad.numpy() for name, a in out.items() if a.grad is not None}
         for value, g in zip(leaves.asking, leaves.gradients(*run.backward(seeds))):
-            value.grad.numpy()[...] += g
+            total = value.grad.numpy()
+            np.add(total, g, out=total)
 
     tape.record(backward, reads=[value for _, _, value in leaves.live], writes=list(out.values()), forward=forward)
     return out

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import kernelc as kc
+from nablasim.physics.checks import is_finite
 from nablasim.physics.kernels.particles import step_rates
 from nablasim.physics.layout import Layout
 
@@ -205,15 +206,15 @@ def _largest(apply: Callable[[Floats], Floats], start: Floats, steps: int = 16) 
     return float(values[-1]), sum((q * w for q, w in zip(basis, vectors[:, -1])), np.zeros_like(start))
 
 
-def is_finite(state: Mapping[str, Floats]) -> bool:
+def can_go_on(state: Mapping[str, Floats]) -> bool:
     """Whether one can go on from a state."""
-    return all(np.isfinite(values).all() for values in state.values())
+    return all(map(is_finite, state.values()))
 
 
 def diverged(layout: Layout, segment: Segment, first: int, dt: float) -> Diverged:
     """What to say of a segment that ends in a state that is not finite: where that began."""
-    k = next(k for k in range(1, segment.length + 1) if not is_finite(segment.state(k)))
-    name, values = next((n, values) for n, values in segment.state(k).items() if not np.isfinite(values).all())
+    k = next(k for k in range(1, segment.length + 1) if not can_go_on(segment.state(k)))
+    name, values = next((n, values) for n, values in segment.state(k).items() if not is_finite(values))
     column = layout.columns[name]
     thing, row = owner(layout, column.table, int(np.argwhere(~np.isfinite(values))[0, 0]))
     return Diverged(
