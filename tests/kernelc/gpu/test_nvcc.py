@@ -4,7 +4,9 @@ No GPU is needed. Where there is no nvcc these tests are skipped; `pip install n
 """
 
 import ast
+import os
 import struct
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -17,7 +19,9 @@ import kernelc as kc
 from kernelc import types as t
 from kernelc.codegen import DEVICE_HEADER
 from kernelc.toolchain import ARCHITECTURES, fatbins, has_nvcc, nvcc
+from kernelc.toolchain.probe import program
 
+ROOT = Path(__file__).parents[3]
 needs_nvcc = pytest.mark.skipif(not has_nvcc(), reason="there is no nvcc here: pip install nvidia-cuda-nvcc")
 PARTS = 4
 QUICK = ("-Xcicc", "-O0", "-Xptxas", "-O1")
@@ -49,7 +53,7 @@ def test_no_kernel_of_the_repository_is_forgotten():
 
 def decorated():
     """The functions of the packages that `kc.kernel` stands above."""
-    for path in (Path(__file__).parents[3] / "packages").glob("*/src/**/*.py"):
+    for path in (ROOT / "packages").glob("*/src/**/*.py"):
         for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, ast.FunctionDef) and any("kernel" in ast.unparse(d) for d in node.decorator_list):
                 yield path, node.name
@@ -105,6 +109,43 @@ def test_a_fat_binary_has_code_for_several_architectures():
     library = fatbins({"halved": kc.inspect(halved, "cuda")}, known)["halved"]
     assert sorted(found_in(library.read_bytes())) == known
     assert fatbins({"halved": kc.inspect(halved, "cuda")}, known)["halved"] == library  # from the cache
+
+
+@needs_nvcc
+def test_a_cmake_project_makes_fat_binaries(tmp_path):
+    """By what `cmake/` offers: machine code for each architecture, and PTX for what comes after them."""
+    known = [n for n in ARCHITECTURES if n in nvcc().architectures][:2]
+    (tmp_path / "halved.cu").write_text(kc.inspect(halved, "cuda"))
+    (tmp_path / "CMakeLists.txt").write_text(f"""
+        cmake_minimum_required(VERSION 3.20)
+        project(halved NONE)
+        include("{ROOT}/cmake/KernelcCuda.cmake")
+        kernelc_fatbin(OUTPUT halved.fatbin SOURCE "${{CMAKE_CURRENT_SOURCE_DIR}}/halved.cu"
+                       ARCHITECTURES {" ".join(map(str, known))})
+        add_custom_target(all_of_it ALL DEPENDS halved.fatbin)
+    """)
+    configure = [program("cmake"), "-S", tmp_path, "-B", tmp_path / "b", "-G", "Ninja",
+                 f"-DCMAKE_MAKE_PROGRAM={program('ninja')}"]  # fmt: skip
+    environment = os.environ | {"CUDACXX": str(nvcc().path)}
+    for command in (configure, [program("cmake"), "--build", tmp_path / "b"]):
+        done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
+        assert done.returncode == 0, done.stdout + done.stderr
+    assert sorted(found_in((tmp_path / "b" / "halved.fatbin").read_bytes())) == [*known, known[-1]]
+
+
+def test_a_cmake_project_without_nvcc_says_so(tmp_path):
+    (tmp_path / "CMakeLists.txt").write_text(f"""
+        cmake_minimum_required(VERSION 3.20)
+        project(nothing NONE)
+        function(find_program)
+        endfunction()
+        include("{ROOT}/cmake/KernelcCuda.cmake")
+        kernelc_fatbin(OUTPUT k.fatbin SOURCE k.cu ARCHITECTURES 80)
+    """)
+    done = subprocess.run([program("cmake"), "-S", tmp_path, "-B", tmp_path / "b", "-G", "Ninja",
+                           f"-DCMAKE_MAKE_PROGRAM={program('ninja')}"], capture_output=True, text=True, check=False)
+    assert done.returncode != 0
+    assert "kernelc_fatbin(k.fatbin): there is no nvcc on this machine" in done.stderr
 
 
 @needs_nvcc

@@ -2,16 +2,19 @@
 #
 # As a script, run once for each nvcc by kernelc/toolchain/nvcc.py: writes the record of the probe as JSON.
 #     cmake -DKERNELC_NVCC=/path/to/nvcc "-DKERNELC_FLAGS=-std=c++17;-O3" -DKERNELC_RECORD=record.json -P cuda.cmake
-# Included: offers kernelc_find_nvcc(result) and kernelc_fatbin(OUTPUT file SOURCE file ARCHITECTURES 75 80 ...).
+# Included: offers kernelc_find_nvcc(result), and for what `kc.inspect(kernel, "cuda")` gives
+# kernelc_fatbin(OUTPUT file SOURCE file ARCHITECTURES 75 80 ... [NVCC path]).
 cmake_minimum_required(VERSION 3.20)
-set(KERNELC_INCLUDE "${CMAKE_CURRENT_LIST_DIR}/../../include")
-set(KERNELC_CUDA_FLAGS -std=c++17 -O3 -fmad=false)
+# Of the file itself: the repository's cmake/ has a link to it.
+get_filename_component(KERNELC_INCLUDE "${CMAKE_CURRENT_LIST_FILE}" REALPATH)
+get_filename_component(KERNELC_INCLUDE "${KERNELC_INCLUDE}/../../../include" ABSOLUTE)
+set(KERNELC_CUDA_FLAGS -std=c++17 -O3 -fmad=false -allow-unsupported-compiler)  # as in nvcc.py
 
-# CUDACXX, else what the machine has; empty if there is none.
+# CUDACXX, else what the machine has, or what pip has installed for find_package(Python); empty if there is none.
 function(kernelc_find_nvcc result)
     set(wheels "")
-    foreach(folder IN LISTS KERNELC_SITE_PACKAGES)
-        file(GLOB found "${folder}/nvidia/cu*/bin" "${folder}/nvidia/cuda_nvcc/bin")
+    foreach(folder IN LISTS Python_SITEARCH Python_SITELIB)
+        file(GLOB found "${folder}/nvidia/cu*/bin")
         list(APPEND wheels ${found})
     endforeach()
     find_program(KERNELC_FOUND_NVCC NAMES $ENV{CUDACXX} nvcc
@@ -26,11 +29,18 @@ endfunction()
 # Machine code for each architecture, and PTX of the last one for GPUs that come after it.
 function(kernelc_fatbin)
     cmake_parse_arguments(arg "" "OUTPUT;SOURCE;NVCC" "ARCHITECTURES" ${ARGN})
+    if(NOT arg_NVCC)
+        kernelc_find_nvcc(arg_NVCC)
+    endif()
+    if(NOT arg_NVCC)
+        message(FATAL_ERROR "kernelc_fatbin(${arg_OUTPUT}): there is no nvcc on this machine; CUDACXX names one")
+    endif()
     set(codes "")
     foreach(number IN LISTS arg_ARCHITECTURES)
         list(APPEND codes -gencode "arch=compute_${number},code=sm_${number}")
     endforeach()
-    list(APPEND codes -gencode "arch=compute_${number},code=compute_${number}")
+    list(GET arg_ARCHITECTURES -1 last)
+    list(APPEND codes -gencode "arch=compute_${last},code=compute_${last}")
     add_custom_command(OUTPUT "${arg_OUTPUT}"
         COMMAND "${arg_NVCC}" ${KERNELC_CUDA_FLAGS} -fatbin ${codes} "-I${KERNELC_INCLUDE}" "${arg_SOURCE}"
                 -o "${arg_OUTPUT}"
