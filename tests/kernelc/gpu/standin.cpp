@@ -48,6 +48,7 @@ struct Driver {
     std::map<std::string, int> failing;  // next call of that name returns this
     int order = 1, workers = 1, devices = 1;
     bool unified = false;  // kernels may touch memory of the host
+    uint64_t elsewhere = 0;  // an address that belongs to the second GPU
     int sticky = 0;  // after an illegal address nothing works any more
 } d;
 
@@ -124,6 +125,7 @@ EXPORT void standin_set(int order, int workers) {
 }
 EXPORT void standin_limit(uint64_t bytes) { d.limit = bytes ? bytes : kArena; }
 EXPORT void standin_devices(int count) { d.devices = count; }
+EXPORT void standin_elsewhere(uint64_t address) { d.elsewhere = address; }
 EXPORT void standin_unify(int on) { d.unified = on != 0; }
 EXPORT uint64_t standin_live() { return d.live.size(); }
 EXPORT uint64_t standin_queued() { return d.queues[nullptr].size() + d.queues[&stream].size(); }
@@ -261,6 +263,13 @@ EXPORT int cuMemGetInfo_v2(size_t* free, size_t* total) {
     IN_CONTEXT
     *free = d.limit - d.used;
     *total = d.limit;
+    return SUCCESS;
+}
+EXPORT int cuPointerGetAttribute(void* value, int which, uint64_t address) {
+    BEGIN("cuPointerGetAttribute", text(which))
+    IN_CONTEXT
+    if (which != 9 || !inside(address, 1)) return INVALID_VALUE;
+    *static_cast<int*>(value) = address == d.elsewhere;
     return SUCCESS;
 }
 EXPORT int cuMemcpyHtoDAsync_v2(uint64_t to, const void* from, size_t bytes, void* s) {

@@ -66,6 +66,7 @@ class StandIn:
         self.library.standin_log.restype = ctypes.c_char_p
         self.library.standin_stream.restype = ctypes.c_void_p
         self.library.standin_limit.argtypes = [ctypes.c_uint64]
+        self.library.standin_elsewhere.argtypes = [ctypes.c_uint64]
         self.library.standin_fail.argtypes = [ctypes.c_char_p, ctypes.c_int]
 
     def fail(self, name: str, status: int) -> None:
@@ -83,6 +84,10 @@ class StandIn:
     def unify(self, on: bool) -> None:
         """Let kernels touch memory of the host, or not."""
         self.library.standin_unify(int(on))
+
+    def elsewhere(self, address: int) -> None:
+        """Let memory at an address be that of a second GPU; 0: of none."""
+        self.library.standin_elsewhere(address)
 
     def limit(self, nbytes: int) -> None:
         self.library.standin_limit(nbytes)

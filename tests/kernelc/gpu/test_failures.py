@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 from gpu import standin
 from gpu.conftest import REAL
+from gpu.test_memory import Other
 
 import kernelc as kc
 from kernelc.runtime.cuda import device as devices
@@ -119,6 +120,7 @@ ACTIONS = {
     "cuModuleGetFunction": lambda d: devices.device().function(image(), "kc_moved"),
     "cuMemAlloc_v2": lambda d: devices.device()._new(1 << 20),
     "cuMemFree_v2": lambda d: released(),
+    "cuPointerGetAttribute": lambda d: kc.array(Other(kc.zeros(3, device="cuda"))),
     "cuMemGetInfo_v2": lambda d: devices.device().free_bytes(),
     "cuMemcpyHtoDAsync_v2": lambda d: kc.array(np.ones(3), device="cuda"),
     "cuMemcpyDtoHAsync_v2": lambda d: kc.zeros(3, device="cuda").numpy(),

@@ -212,6 +212,8 @@ def foreign(source: Any) -> DeviceData:
     about = source.__cuda_array_interface__
     address, read_only = about["data"]
     gpu = device()
+    if address:
+        gpu.check_own(address)
     stream = about.get("stream")  # 1 stands for the default one
     if stream is not None and (0 if stream == 1 else stream) != gpu.stream:
         # Its producer works on another stream: what it has queued there must be done first.

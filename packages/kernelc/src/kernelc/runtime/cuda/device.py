@@ -15,12 +15,14 @@ from typing import Any
 
 import numpy as np
 
-from ...errors import CudaError, NoCuda
+from ...errors import CudaError, NoCuda, WrongDevice
 from . import driver as drivers
 
 Host = np.ndarray[Any, Any]
 _MULTIPROCESSORS, _THREADS_PER_MULTIPROCESSOR = 16, 39
 _MAJOR, _MINOR = 75, 76
+_ORDINAL = 9
+"""CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL."""
 _GRAIN = 512
 
 
@@ -146,6 +148,17 @@ class Device:
             _, pieces = self._pool.popitem()
             while pieces:
                 self.calls().cuMemFree_v2(pieces.pop())
+
+    def check_own(self, address: int) -> None:
+        """Raise where memory of others is on another GPU."""
+        number = c_int()
+        self.calls().cuPointerGetAttribute(byref(number), _ORDINAL, address)
+        self.check_number(number.value)
+
+    def check_number(self, number: int) -> None:
+        if number != self.ordinal:
+            raise WrongDevice(f"the memory is on GPU {number}, and kernels run on GPU {self.ordinal}",
+                              advice="move it, or choose GPUs with CUDA_VISIBLE_DEVICES")  # fmt: skip
 
     def free_bytes(self) -> int:
         """What the driver can still give."""

@@ -40,10 +40,7 @@ def taken(source: Any) -> DeviceData:
         gpu = device()
     except NoCuda as error:
         raise WrongDevice(f"memory on a GPU cannot be used: {error.message}", advice="move it to the CPU") from None
-    number = source.__dlpack_device__()[1]
-    if number != gpu.ordinal:
-        raise WrongDevice(f"the memory is on GPU {number}, and kernels run on GPU {gpu.ordinal}",
-                          advice="move it, or choose GPUs with CUDA_VISIBLE_DEVICES")  # fmt: skip
+    gpu.check_number(source.__dlpack_device__()[1])
     capsule = source.__dlpack__(stream=gpu.stream or 1)  # its producer waits for what it has queued elsewhere
     pointer = ctypes.pythonapi.PyCapsule_GetPointer
     pointer.argtypes, pointer.restype = (py_object, c_char_p), c_void_p

@@ -30,6 +30,7 @@ _FUNCTIONS: dict[str, tuple[Any, ...]] = {
     "cuMemAlloc_v2": (POINTER(Pointer), c_size_t),
     "cuMemFree_v2": (Pointer,),
     "cuMemGetInfo_v2": (POINTER(c_size_t), POINTER(c_size_t)),
+    "cuPointerGetAttribute": (c_void_p, c_int, Pointer),
     "cuMemcpyHtoDAsync_v2": (Pointer, c_void_p, c_size_t, c_void_p),
     "cuMemcpyDtoHAsync_v2": (c_void_p, Pointer, c_size_t, c_void_p),
     "cuMemcpyDtoDAsync_v2": (Pointer, Pointer, c_size_t, c_void_p),
