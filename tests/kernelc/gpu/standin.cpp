@@ -48,6 +48,7 @@ struct Driver {
     std::map<std::string, int> failing;  // next call of that name returns this
     int order = 1, workers = 1, devices = 1;
     bool unified = false;  // kernels may touch memory of the host
+    bool open = false;  // and the host that of the GPU, so that work is done at once
     uint64_t elsewhere = 0;  // an address that belongs to the second GPU
     int sticky = 0;  // after an illegal address nothing works any more
 } d;
@@ -56,7 +57,9 @@ thread_local bool current = false;
 int context;  // its address is the handle of the one context
 long stream;  // and this one's of the one stream that is not the default
 
-void open_arena(bool open) { mprotect(d.arena, d.used ? d.used : 4096, open ? PROT_READ | PROT_WRITE : PROT_NONE); }
+void open_arena(bool open) {
+    mprotect(d.arena, d.used ? d.used : 4096, open || d.open ? PROT_READ | PROT_WRITE : PROT_NONE);
+}
 
 int begin(const char* name, const std::string& arguments) {
     if (d.log.size() > 100000) d.log.clear();  // nobody reads it
@@ -99,6 +102,11 @@ int drain(void* stream) {
     return d.sticky;
 }
 
+void put(void* stream, std::function<void()> work) {
+    d.queues[stream].push_back(std::move(work));
+    if (d.open) drain(stream);
+}
+
 std::string text(uint64_t number) { return std::to_string(number); }
 bool known_stream(void* s) { return s == nullptr || s == &stream; }
 int drain_all() {
@@ -126,7 +134,10 @@ EXPORT void standin_set(int order, int workers) {
 EXPORT void standin_limit(uint64_t bytes) { d.limit = bytes ? bytes : kArena; }
 EXPORT void standin_devices(int count) { d.devices = count; }
 EXPORT void standin_elsewhere(uint64_t address) { d.elsewhere = address; }
-EXPORT void standin_unify(int on) { d.unified = on != 0; }
+EXPORT void standin_unify(int on, int open) {
+    d.unified = on != 0;
+    d.open = open != 0;
+}
 EXPORT uint64_t standin_live() { return d.live.size(); }
 EXPORT uint64_t standin_queued() { return d.queues[nullptr].size() + d.queues[&stream].size(); }
 EXPORT void* standin_stream() { return &stream; }
@@ -279,7 +290,7 @@ EXPORT int cuMemcpyHtoDAsync_v2(uint64_t to, const void* from, size_t bytes, voi
     if (!of_host(reinterpret_cast<uint64_t>(from))) return INVALID_VALUE;  // that is no memory of the host
     // As for pageable memory: it is copied aside before the call returns.
     std::vector<char> held(static_cast<const char*>(from), static_cast<const char*>(from) + bytes);
-    d.queues[s].push_back([to, held] { std::memcpy(reinterpret_cast<void*>(to), held.data(), held.size()); });
+    put(s, [to, held] { std::memcpy(reinterpret_cast<void*>(to), held.data(), held.size()); });
     return SUCCESS;
 }
 EXPORT int cuMemcpyDtoHAsync_v2(void* to, uint64_t from, size_t bytes, void* s) {
@@ -287,21 +298,21 @@ EXPORT int cuMemcpyDtoHAsync_v2(void* to, uint64_t from, size_t bytes, void* s) 
     IN_CONTEXT
     if (to == nullptr || !inside(from, bytes) || !known_stream(s)) return INVALID_VALUE;
     if (!of_host(reinterpret_cast<uint64_t>(to))) return INVALID_VALUE;
-    d.queues[s].push_back([to, from, bytes] { std::memcpy(to, reinterpret_cast<void*>(from), bytes); });
+    put(s, [to, from, bytes] { std::memcpy(to, reinterpret_cast<void*>(from), bytes); });
     return SUCCESS;
 }
 EXPORT int cuMemcpyDtoDAsync_v2(uint64_t to, uint64_t from, size_t bytes, void* s) {
     BEGIN("cuMemcpyDtoDAsync_v2", text(bytes))
     IN_CONTEXT
     if (!inside(to, bytes) || !inside(from, bytes) || !known_stream(s)) return INVALID_VALUE;
-    d.queues[s].push_back([=] { std::memcpy(reinterpret_cast<void*>(to), reinterpret_cast<void*>(from), bytes); });
+    put(s, [=] { std::memcpy(reinterpret_cast<void*>(to), reinterpret_cast<void*>(from), bytes); });
     return SUCCESS;
 }
 EXPORT int cuMemsetD8Async(uint64_t to, unsigned char byte, size_t bytes, void* s) {
     BEGIN("cuMemsetD8Async", text(byte) + ", " + text(bytes))
     IN_CONTEXT
     if (!inside(to, bytes) || !known_stream(s)) return INVALID_VALUE;
-    d.queues[s].push_back([=] { std::memset(reinterpret_cast<void*>(to), byte, bytes); });
+    put(s, [=] { std::memset(reinterpret_cast<void*>(to), byte, bytes); });
     return SUCCESS;
 }
 
@@ -388,7 +399,7 @@ EXPORT int cuLaunchKernel(void* function, unsigned gx, unsigned gy, unsigned gz,
     std::memcpy(&launch, held[1].data(), sizeof launch);
     if (!fits(launch, uint64_t{gx} * bx)) return INVALID_VALUE;
     const int order = d.order, workers = d.workers;
-    d.queues[s].push_back([=] {
+    put(s, [=] {
         auto run = [&](unsigned first, unsigned last) {
             void* pointers[] = {const_cast<int64_t*>(held[0].data()), const_cast<int64_t*>(held[1].data())};
             known->run(pointers, first, last, gx, bx, order);

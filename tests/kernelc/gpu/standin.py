@@ -81,9 +81,9 @@ class StandIn:
         """How many GPUs there are."""
         self.library.standin_devices(count)
 
-    def unify(self, on: bool) -> None:
-        """Let kernels touch memory of the host, or not."""
-        self.library.standin_unify(int(on))
+    def unify(self, on: bool, *, opened: bool = False) -> None:
+        """Let kernels touch memory of the host, or not; `opened`: and the host that of the GPU, whenever it likes."""
+        self.library.standin_unify(int(on), int(opened))
 
     def elsewhere(self, address: int) -> None:
         """Let memory at an address be that of a second GPU; 0: of none."""

@@ -142,6 +142,14 @@ def test_arrays_decide_where_a_launch_runs(driver):
         assert ".to(" in caught.value.advice
 
 
+def test_integers_of_another_width_are_refused(driver):
+    """As on the CPU: a copy would not see what is written."""
+    for device in ("cpu", "cuda"):
+        at, n = kc.array(np.arange(2), device=device), kc.zeros(2, dtype=int, device=device)
+        with pytest.raises(kc.WrongDtype, match="'at' must be an array of int32, but holds int64"):
+            kc.launch(update, 2, [kc.ones(2, device=device), at, n])
+
+
 def test_what_is_written_overlaps_nothing(driver):
     x = kc.zeros(8, device="cuda")
     with pytest.raises(kc.Overlap, match="'y' is written"):

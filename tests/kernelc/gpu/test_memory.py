@@ -102,6 +102,25 @@ def test_gradients_come_back_from_the_gpu(driver):
     np.testing.assert_array_equal(here.numpy(), [10, 12, 14])
 
 
+def test_weights_on_the_gpu_stay_there(driver):
+    x, w = kc.array(np.arange(3.0), requires_grad=True, device="cuda"), kc.array(np.arange(1.0, 4.0), device="cuda")
+    y, here = kc.array(np.zeros(3), device="cuda"), np.arange(1.0, 4.0)
+    with kc.Tape() as tape:
+        kc.launch(double, 3, [x], [y])
+    narrow = kc.array(here.astype(np.float32), device="cuda")
+    column = kc.array(np.stack([here, here], 1), device="cuda")[:, 0]
+    for weights in (w, Other(w), here, narrow, column):
+        tape.backward(grads={y: weights}, add=False)
+        np.testing.assert_array_equal(x.grad.numpy(), [2, 4, 6])
+    if driver is not None:
+        for weights in (w, Other(w)):
+            driver.calls()
+            tape.backward(grads={y: weights}, add=False)
+            assert not [call for call in driver.calls() if "HtoD" in call or "DtoHAsync_v2(24)" in call]
+    with pytest.raises(kc.WrongShape, match=r"of shape \(3,\) has shape \(2,\)"):
+        tape.backward(grads={y: w[:2]})
+
+
 def test_lists_take_the_precision_of_the_launch(driver):
     x, y = kc.array([0.1, 0.2], device="cuda"), kc.zeros(2, real=kc.float64, device="cuda")
     kc.launch(double, 2, [x], [y])
@@ -222,6 +241,22 @@ def test_tensors_on_a_gpu_are_shared(driver):
     assert x._address == tensor.__cuda_array_interface__["data"][0]
     kc.launch(double, 4, [tensor], [y])
     np.testing.assert_array_equal(y.numpy(), [0, 2, 4, 6])
+
+
+def test_operations_take_tensors_on_a_real_gpu(driver):
+    torch = pytest.importorskip("torch")
+    if driver is not None or not torch.cuda.is_available():
+        pytest.skip("test_torch.py lets tensors pass for those of the stand-in")
+
+    def doubled(x):
+        y = kc.zeros_like(x)
+        kc.launch(double, len(x), [x], [y])
+        return y
+
+    x = torch.arange(4.0, device="cuda", dtype=torch.float64, requires_grad=True)
+    for f in (kc.torch.function(doubled), kc.torch.op(double, 4, outputs=[4])):
+        assert f(x).device == x.device
+        assert torch.autograd.gradcheck(f, (x,))
 
 
 class Offered:

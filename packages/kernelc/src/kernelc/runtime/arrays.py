@@ -20,6 +20,7 @@ from .memory import (
     address_of,
     array_words,
     base_of,
+    dense_copy,
     is_dense,
     is_on_gpu,
     is_tensor,
@@ -375,11 +376,12 @@ class Array:
 
     def _narrow(self) -> Array | None:
         """A copy of borrowed int64 numbers as int32, if they fit: torch's default integers, and nobody changes them."""
-        data, limits = self._data, np.iinfo(np.int32)
-        fits = not data.size or (data.min() >= limits.min and data.max() <= limits.max)
-        if not self._storage.borrowed or not fits:
+        if not self._storage.borrowed:
             return None
-        made = Array(data.astype(np.int32), t.INT32)
+        data, limits = self.numpy(), np.iinfo(np.int32)
+        if data.size and (data.min() < limits.min or data.max() > limits.max):
+            return None
+        made = Array(_beside(self._data, data.astype(np.int32)), t.INT32)
         made._data.flags.writeable = False
         made._sign()
         self._derived = {**(self._derived or {}), t.INT32: made}
@@ -410,7 +412,7 @@ class Array:
         if not self._storage.borrowed:
             return False
         self._storage.borrowed, self._storage.ours = False, True
-        self._move(np.array(self.root._data, order="C"), None)
+        self._move(dense_copy(self.root._data), None)
         return True
 
     def lend(self) -> None:

@@ -32,12 +32,12 @@ from ..errors import (
 )
 from ..types import leaves
 from . import launches, recording, reports, strips
-from .arrays import Array, Storage, _plain, clock
+from .arrays import Array, Storage, _plain, clock, device_memory
 from .creation import refresh
 from .cuda.launching import Count, Launching, binary_of, facts, forward_job, record_table
 from .kernels import Plan
 from .ledger import Ledger
-from .memory import add_copy, add_zero, address_of, dense_copy
+from .memory import add_copy, add_zero, address_of, dense_copy, is_on_gpu
 from .reverse import Sweep
 
 Need = tuple[Storage, int]
@@ -535,11 +535,7 @@ class Tape:
         for a, weights in grads.items():
             if not isinstance(a, Array):
                 raise TapeError(f"a key of grads is an array, not {a!r}", advice="write grads={array: weights}")
-            try:
-                content = np.asarray(_plain(weights), a._data.dtype)
-            except (TypeError, ValueError):
-                raise TapeError(f"the weights of an array are numbers, not {weights!r}",
-                                advice="give one number for each of its elements") from None  # fmt: skip
+            content = _weights(a, weights)
             if content.shape != a._data.shape:
                 if content.size != a._data.size:
                     raise WrongShape(f"the gradient of an array of shape {a._data.shape} has shape {content.shape}")
@@ -614,3 +610,20 @@ class Tape:
     def memory(self) -> int:
         """Bytes that the tape keeps for the reverse sweep: copies of overwritten arrays, states of checkpoints."""
         return sum(c.nbytes for c in self._copies.values()) + sum(bytes() for bytes in self._keepers)
+
+
+def _weights(a: Array, given: Any) -> Any:
+    """The weights of an array, whatever holds them: in its type, and on its GPU if they are there and dense."""
+    if isinstance(given, Array):
+        there: Any = given._data
+    else:
+        there = None if isinstance(given, np.ndarray) else device_memory(given)
+    if is_on_gpu(there):
+        if is_on_gpu(a._data) and there.flags.c_contiguous and there.dtype == a._data.dtype:
+            return there
+        given = there.host()
+    try:
+        return np.asarray(_plain(given), a._data.dtype)
+    except (TypeError, ValueError):
+        raise TapeError(f"the weights of an array are numbers, not {given!r}",
+                        advice="give one number for each of its elements") from None  # fmt: skip

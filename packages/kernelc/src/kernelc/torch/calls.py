@@ -7,7 +7,6 @@ from contextlib import nullcontext
 from functools import wraps
 from typing import Any
 
-import numpy as np
 import torch
 from torch.autograd import forward_ad
 
@@ -15,9 +14,10 @@ from .. import types as t
 from ..errors import TapeError, WrongDtype, WrongUse
 from ..runtime import Array, Kernel
 from ..runtime.arrays import Storage
-from ..runtime.memory import numpy_of
+from ..runtime.memory import dense_copy
 from ..runtime.recording import current
 from .kept import CallTape, Guard, Input, Saved, alive, ticket_for, tickets
+from .sharing import in_step, is_there, memory_of, tensor_of
 
 ELEMENTS = {
     torch.float32: t.FLOAT32,
@@ -57,7 +57,7 @@ def apply(fn: Callable[..., Any], args: tuple[Any, ...], named: dict[str, Any]) 
     if wants_graph(everything):
         return _Operation.apply(fn, tuple(named), *everything)  # type: ignore[no-untyped-call]
     call = _Call(fn, tuple(named), everything, (False,) * len(everything))
-    with torch.no_grad():
+    with torch.no_grad(), in_step(everything):
         return call.result(call.run(None))
 
 
@@ -88,7 +88,8 @@ class _Operation(torch.autograd.Function):
         ctx.set_materialize_grads(False)
         call = _Call(fn, names, args, ctx.needs_input_grad[2:])
         tape = CallTape()
-        tensors = call.run(tape)
+        with in_step(args):
+            tensors = call.run(tape)
         constant = [x for x, a in zip(tensors, call.outputs, strict=True) if not tape.leads_to(a)]
         if constant:
             ctx.mark_non_differentiable(*constant)
@@ -102,7 +103,8 @@ class _Operation(torch.autograd.Function):
         if saved is None:
             raise TapeError("what a kernel operation kept for its reverse sweep is gone",
                             advice="hooks on saved tensors may move tensors, but not copy them here")  # fmt: skip
-        results = saved.backward(grads)
+        with in_step(grads):
+            results = saved.backward(grads)
         if torch.is_grad_enabled():
             results = once(ctx, results, grads)
         return (None, None, *results)
@@ -156,9 +158,9 @@ class _Call:
                              advice="return its fields as arrays of numbers")  # fmt: skip
         mine = storage.ours and storage.number >= self.born and not storage.borrowed and storage not in given
         if not mine or needed or min(data.strides, default=0) < 0:
-            return torch.from_numpy(data.copy())
+            return tensor_of(Array(dense_copy(data), a.element))
         given.add(storage)
-        tensor = torch.from_numpy(data)
+        tensor = tensor_of(a)
         # `fn` may have kept the array for its next call: what that one writes must not reach this tensor.
         a.lend()
         return tensor
@@ -180,9 +182,10 @@ class _Call:
 def _borrow(tensor: torch.Tensor, wants: bool, ranges: list[tuple[int, int, bool]]) -> Input:
     """An array that shares the tensor's memory until it is written."""
     plain = tensor.detach()
-    data, element = numpy_of(plain), ELEMENTS.get(tensor.dtype)
+    element = ELEMENTS.get(tensor.dtype)
     if element is None:
         raise WrongDtype(f"a tensor of {tensor.dtype} cannot be used", advice="convert it: .float(), .int()")
+    data = memory_of(plain)
     low, shared = plain.data_ptr(), plain.is_contiguous()
     high = low + data.nbytes
     for first, last, other in ranges:
@@ -191,7 +194,8 @@ def _borrow(tensor: torch.Tensor, wants: bool, ranges: list[tuple[int, int, bool
             shared = False
     ranges.append((low, high, wants))
     if not shared:
-        data, low = np.array(data, order="C"), 0
+        data = memory_of(plain.clone(memory_format=torch.contiguous_format)) if is_there(plain) else dense_copy(data)
+        low = 0
     if not data.ndim:
         data = data.reshape(1)
     data.flags.writeable = not shared

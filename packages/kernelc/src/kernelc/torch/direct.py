@@ -40,7 +40,8 @@ def launch_direct(
     """The outputs of a launch as a tensor or a tuple of tensors; None if it has to go over arrays."""
     if open_tapes:
         return None
-    key = (len(shapes), config.generation, *[a.dtype if isinstance(a, torch.Tensor) else a.__class__ for a in args])
+    kinds = [(a.dtype if a.is_cpu else a.device) if isinstance(a, torch.Tensor) else a.__class__ for a in args]
+    key = (len(shapes), config.generation, *kinds)
     direct = known.get(key)
     if direct is None or direct.plan.stale():
         if direct is None and key in known:
@@ -76,7 +77,7 @@ def _find(kernel: Kernel, args: Sequence[Any], outputs: int) -> Direct | None:
     kinds = [_kind(t.resolve(p, real)) for p in params]
     for a, kind in zip(args, kinds, strict=False):
         if isinstance(a, torch.Tensor):
-            if kind is None or a.dtype != kind.dtype:
+            if kind is None or a.dtype != kind.dtype or not a.is_cpu:
                 return None
         elif kind is not None or a.__class__ not in (float, int, bool):
             return None

@@ -16,8 +16,9 @@ from ..runtime import Array, Tape
 from ..runtime.arrays import Storage
 from ..runtime.kernels import Plan
 from ..runtime.launches import apply_settings, run
-from ..runtime.memory import Data, numpy_of
+from ..runtime.memory import Data, dense_copy
 from ..runtime.reverse import Sweep
+from .sharing import is_there, memory_of, tensor_of
 
 alive: set[int] = set()
 """The tapes that may still go back."""
@@ -52,7 +53,7 @@ class CallTape(Tape):
                 if need in self._copies:
                     continue
                 if storage.number < born and storage in self._written:
-                    self._copies[need] = np.ascontiguousarray(used[i].root._data).copy()
+                    self._copies[need] = dense_copy(used[i].root._data)
                 elif storage not in self.watched:
                     self.watched[storage] = version
                     readers = [r for r in storage.readers if r() is not None] if storage.readers else []
@@ -67,7 +68,7 @@ class CallTape(Tape):
         storage = a._storage
         if self.watched.get(storage) == storage.version:
             del self.watched[storage]
-            self._copies[storage, storage.version] = np.ascontiguousarray(a.root._data).copy()
+            self._copies[storage, storage.version] = dense_copy(a.root._data)
 
     def _check_versions(self) -> None:
         for storage, version in self.watched.items():
@@ -147,7 +148,7 @@ class Saved:
             if tensor._version != version:
                 raise Overwritten(f"{self.name}: {what} was changed in place, but the reverse sweep needs it",
                                   advice="change a copy: x = x.clone()")  # fmt: skip
-        seeds = [(a, numpy_of(g)) for a, g in zip(self.outputs, grads, strict=True) if g is not None]
+        seeds = [(a, _weights(g)) for a, g in zip(self.outputs, grads, strict=True) if g is not None]
         with self.lock:
             for i in self.inputs:
                 if i is not None:
@@ -156,11 +157,15 @@ class Saved:
             return [None if i is None else _gradient(i) for i in self.inputs]
 
 
+def _weights(grad: torch.Tensor) -> Data:
+    return memory_of(grad.contiguous() if is_there(grad) else grad)
+
+
 def _gradient(i: Input) -> torch.Tensor | None:
     grad = i.array._storage.grad
     if grad is None:
         return None
-    found = torch.from_numpy(grad)
+    found = tensor_of(Array(grad, i.array.element))
     return found if i.tensor.ndim else found.reshape(())
 
 

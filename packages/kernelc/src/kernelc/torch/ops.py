@@ -66,9 +66,10 @@ def _outputs(kernel: Kernel, args: Sequence[Any], shapes: Sequence[tuple[Any, An
         names, given = ", ".join(kernel.params), f"{len(args)} and {len(shapes)} outputs"
         raise WrongArity(f"{kernel.name} takes {len(params)} arguments ({names}), but got {given}")
     real = kernel.precision([*args, *([None] * len(shapes))])
+    device = "cuda" if any(isinstance(a, Array) and a.device == "cuda" for a in args) else None
     made = []
     for (name, kind), (shape, dtype) in zip(params[len(args) :], shapes, strict=True):
         if not isinstance(kind, t.ArrayType):
             raise WrongDtype(f"{kernel.name}: output {name!r} is {kind!r}, not an array")
-        made.append(zeros(shape, kind.element if dtype is None else dtype, real=real))
+        made.append(zeros(shape, kind.element if dtype is None else dtype, real=real, device=device))
     return made
