@@ -34,10 +34,10 @@ class HashGrid:
     """Points by the cell of space that they lie in, for queries of a radius near `width`.
 
     `index` is the table, an array of integers; a kernel takes it as `grid: kc.Array[int]`. Space has no bounds; cells
-    share a fixed number of buckets.
+    share a fixed number of buckets. device: "cpu" or "cuda", where the points will be.
     """
 
-    def __init__(self, count: int, width: float):
+    def __init__(self, count: int, width: float, *, device: str | None = None):
         if not isinstance(count, int) or count < 0:
             raise WrongChoice(f"a grid holds a whole number of points, not {count!r}", advice="pass how many there are")
         if not (math.isfinite(width) and 2.0**-30 <= width < 2.0**24):
@@ -48,8 +48,8 @@ class HashGrid:
         self._shift = max(0, min(30, 23 - math.frexp(width)[1]))
         self._whole = math.ceil(width * 2**self._shift)
         self._buckets = 1 << max(1, (2 * count - 1).bit_length())
-        self.index = zeros(kernels.HEAD + self._buckets + 1 + 4 * count, dtype=int)
-        self._cell = empty((count, 3), dtype=int)
+        self.index = zeros(kernels.HEAD + self._buckets + 1 + 4 * count, dtype=int, device=device)
+        self._cell = empty((count, 3), dtype=int, device=device)
 
     @property
     def width(self) -> float:
@@ -68,27 +68,29 @@ class HashGrid:
 class Bvh:
     """A tree of boxes around items, for queries of boxes and rays: triangles, tetrahedra, anything with an extent.
 
-    A kernel takes `order: kc.Array[int], boxes: kc.Array[kc.float3, 2]`: pass `*bvh.arrays`.
+    A kernel takes `order: kc.Array[int], boxes: kc.Array[kc.float3, 2]`: pass `*bvh.arrays`. device: "cpu" or "cuda",
+    where the items will be.
     """
 
-    def __init__(self, count: int):
+    def __init__(self, count: int, *, device: str | None = None):
         if not isinstance(count, int) or count < 1:
             raise WrongChoice(f"a tree holds a whole number of items, from 1 on, not {count!r}",
                               advice="pass how many there are")  # fmt: skip
         self.count = count
         self._leaves = 1 << (count - 1).bit_length()
-        self.order = zeros(2 + count, dtype=int)
+        self.order = zeros(2 + count, dtype=int, device=device)
         self.order.assign(np.concatenate([[count, self._leaves], np.arange(count)]).astype(np.int32))
         self._boxes: dict[Any, Array] = {}
         self._real: Any = float32
-        self._code, self._item = (empty((2, count), dtype=int) for _ in range(2))
-        self._counts = empty(1025, dtype=int)
+        self._code, self._item = (empty((2, count), dtype=int, device=device) for _ in range(2))
+        self._counts = empty(1025, dtype=int, device=device)
 
     @property
     def boxes(self) -> Array:
         """The boxes of all nodes, lower and upper corners, in the precision of what was built last."""
         if self._real not in self._boxes:
-            self._boxes[self._real] = zeros((2 * self._leaves - 1, 2), dtype=float3, real=self._real)
+            self._boxes[self._real] = zeros((2 * self._leaves - 1, 2), dtype=float3, real=self._real,
+                                             device=self.order.device)  # fmt: skip
         return self._boxes[self._real]
 
     @property
@@ -99,7 +101,7 @@ class Bvh:
     def build(self, lower: Any, upper: Any) -> Bvh:
         """Sort the items by where they are, and put a tree of boxes around them; both are arrays of float3."""
         lower, upper = self._corners(lower, upper)
-        frame = zeros(2, dtype=float3, real=self._real)
+        frame = zeros(2, dtype=float3, real=self._real, device=self.order.device)
         launch(kernels.frame_boxes, 1, [lower, upper], [frame])
         launch(kernels.morton_codes, self.count, [lower, upper, frame], [self._code])
         launch(kernels.sort_codes, 1, [self._code, self._item, self._counts], [self.order])
