@@ -19,13 +19,16 @@ BATCH = 150_000
 """Characters of CUDA that go to one run of nvcc."""
 
 
+Found = dict[int, dict[str, Resources]]
+"""By architecture and kernel: what it takes of a GPU."""
+
+
 def compiled(
-    codes: Iterable[Code], architecture: int, *, flags: Sequence[str] = (), workers: int = 1
-) -> dict[str, Resources]:
-    """By kernel what it takes of a GPU of this architecture."""
+    codes: Iterable[Code], architectures: Sequence[int], *, flags: Sequence[str] = (), workers: int = 1
+) -> Found:
     with ThreadPoolExecutor(workers) as pool:
-        made = pool.map(lambda text: _of_batch(text, architecture, flags), _batches(codes))
-        return {name: what for found in made for name, what in found.items()}
+        made = list(pool.map(lambda text: _of_batch(text, architectures, flags), _batches(codes)))
+    return {n: {name: what for found in made for name, what in found[n].items()} for n in architectures}
 
 
 def _batches(codes: Iterable[Code]) -> Iterator[str]:
@@ -39,13 +42,15 @@ def _batches(codes: Iterable[Code]) -> Iterator[str]:
         yield DEVICE_HEADER + "".join(texts)
 
 
-def _of_batch(text: str, architecture: int, flags: Sequence[str]) -> dict[str, Resources]:
-    about = (text, nvcc().version, nvcc().flags, headers_in(nvcc().include), architecture, tuple(flags))
+def _of_batch(text: str, architectures: Sequence[int], flags: Sequence[str]) -> Found:
+    about = (text, nvcc().version, nvcc().flags, headers_in(nvcc().include), tuple(architectures), tuple(flags))
     kept = cache_root() / "resources" / f"{hashlib.sha256(repr(about).encode()).hexdigest()[:16]}.json"
     if not kept.exists():
-        found = resources(text, architecture, extra_flags=flags)
+        found = resources(text, architectures, extra_flags=flags)
         kept.parent.mkdir(exist_ok=True)
         draft = kept.with_suffix(f".{id(found)}")
-        draft.write_text(json.dumps({name: astuple(what) for name, what in found.items()}))
+        plain = {n: {name: astuple(what) for name, what in those.items()} for n, those in found.items()}
+        draft.write_text(json.dumps(plain))
         draft.rename(kept)
-    return {name: Resources(*numbers) for name, numbers in json.loads(kept.read_text()).items()}
+    table = json.loads(kept.read_text())
+    return {int(n): {name: Resources(*numbers) for name, numbers in those.items()} for n, those in table.items()}

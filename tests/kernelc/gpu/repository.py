@@ -8,7 +8,7 @@ from __future__ import annotations
 import contextlib
 import importlib
 import pkgutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from types import ModuleType
 
@@ -20,6 +20,8 @@ from kernelc.runtime.explain import real_arrays
 from kernelc.runtime.kernels import Kernel
 
 PACKAGES = ("kernelc.lib", "nablasim.physics", "nablasim.render", "nablasim.sysid.kernels", "benchmarks.cases")
+PARTS = 4
+"""Of the repository, that go to nvcc one after the other."""
 DECLARATIONS = ("nablasim.physics.kernels.ahead", "nablasim.render.kernels.ahead")
 
 
@@ -62,6 +64,12 @@ def kernels() -> list[Found]:
              for kernel in distinct]  # fmt: skip
     found = [Found(kernel, same.index(kernel) + 1 if len(same) > 1 else 0) for kernel, same in zip(distinct, twins)]
     return sorted(found, key=lambda f: (f.name.partition("#")[0], f.number))
+
+
+def codes(found: Sequence[Found], real: t.Scalar) -> list[dict[str, Code]]:
+    """The CUDA of kernels, as their number in the repository names it: so the same text is compiled once for all."""
+    numbers = {one: n for n, one in enumerate(kernels())}
+    return [one.codes(real, numbers[one]) for one in found]
 
 
 def _of_modules() -> Iterator[Kernel]:

@@ -13,6 +13,7 @@ import pytest
 from gpu import corpus, repository
 from gpu.compiling import compiled
 from gpu.conftest import WHOLE
+from gpu.repository import PARTS
 from laws.bench import CASES
 
 import kernelc as kc
@@ -23,7 +24,6 @@ from kernelc.toolchain.probe import program
 
 ROOT = Path(__file__).parents[3]
 needs_nvcc = pytest.mark.skipif(not has_nvcc(), reason="there is no nvcc here: pip install nvidia-cuda-nvcc")
-PARTS = 4
 QUICK = ("-Xcicc", "-O0", "-Xptxas", "-O1")
 """For when the machine code does not matter, only what nvcc says."""
 FLAGS = () if WHOLE else QUICK
@@ -32,11 +32,10 @@ LARGE = 40_000
 whole = pytest.mark.skipif(not WHOLE, reason="takes minutes: KERNELC_TEST_CUDA=all")
 
 
-def compiles(codes, architecture=80, flags=FLAGS):
-    """All kernels come out, and nvcc has nothing to say about them."""
-    found = compiled(codes, architecture, flags=flags)
-    assert found.keys() == {code.name for code in codes}
-    return found
+def compiles(codes, architectures=(80,), flags=FLAGS):
+    """All kernels come out, for each architecture, and nvcc has nothing to say about them."""
+    found = compiled(codes, architectures, flags=flags)
+    assert {n: found[n].keys() for n in found} == {n: {code.name for code in codes} for n in architectures}
 
 
 def part_of(things, part):
@@ -65,17 +64,16 @@ def test_the_kernels_of_the_repository(part):
     # Of those that one function makes, one.
     found = part_of((f for f in repository.kernels() if WHOLE or f.number < 2), part)
     assert len(found) > 10
-    codes = [code for n, f in enumerate(found) for code in f.codes(t.FLOAT32, n).values()]
+    codes = [code for made in repository.codes(found, t.FLOAT32) for code in made.values()]
     compiles([code for code in codes if WHOLE or len(code.text) < LARGE])
 
 
 @needs_nvcc
 @whole
 @pytest.mark.parametrize("part", range(PARTS))
-@pytest.mark.parametrize("architecture", [75, 90, 120])
-def test_the_kernels_of_the_repository_in_double_precision(part, architecture):
-    found = part_of(repository.kernels(), part)
-    compiles([c for n, f in enumerate(found) for c in f.codes(t.FLOAT64, n).values()], architecture, ())
+def test_the_kernels_of_the_repository_in_double_precision(part):
+    codes = repository.codes(part_of(repository.kernels(), part), t.FLOAT64)
+    compiles([code for made in codes for code in made.values()], (75, 90, 120), ())
 
 
 @needs_nvcc

@@ -102,8 +102,10 @@ class Resources:
     """Bytes stored to and loaded from local memory because registers did not suffice."""
 
 
-def resources(text: str, architecture: int, *, extra_flags: Sequence[str] = ()) -> dict[str, Resources]:
-    """Compile CUDA text with all warnings as errors; by kernel what ptxas says."""
+def resources(
+    text: str, architectures: Sequence[int], *, extra_flags: Sequence[str] = ()
+) -> dict[int, dict[str, Resources]]:
+    """Compile CUDA text with all warnings as errors; by architecture and kernel what ptxas says."""
     import subprocess
     import tempfile
 
@@ -111,10 +113,13 @@ def resources(text: str, architecture: int, *, extra_flags: Sequence[str] = ()) 
     with tempfile.TemporaryDirectory() as folder:
         source = Path(folder, "kernels.cu")
         source.write_text(text, encoding="utf-8", errors="surrogateescape")
-        command = [str(using.path), *using.flags, "-cubin", f"-arch=sm_{architecture}", f"-I{using.include}",
+        # PTX is made once, for the oldest, and finished for each.
+        oldest = min(architectures)
+        wanted = [word for n in architectures for word in ("-gencode", f"arch=compute_{oldest},code=sm_{n}")]
+        command = [str(using.path), *using.flags, "-fatbin", *wanted, f"-I{using.include}",
                    "-Werror", "all-warnings", "-Xptxas", "-v", *extra_flags]  # fmt: skip
         done = subprocess.run(
-            [*command, str(source), "-o", str(Path(folder, "kernels.cubin"))],
+            [*command, str(source), "-o", str(Path(folder, "kernels.fatbin"))],
             capture_output=True, text=True, check=False, env=os.environ | {"TMPDIR": folder},
         )  # fmt: skip
     said = done.stdout + done.stderr
@@ -129,15 +134,16 @@ _FRAME = re.compile(r"(\d+) bytes stack frame, (\d+) bytes spill stores, (\d+) b
 _REGISTERS = re.compile(r"Used (\d+) registers")
 
 
-def _parse(said: str) -> dict[str, Resources]:
-    found = {}
+def _parse(said: str) -> dict[int, dict[str, Resources]]:
+    found: dict[int, dict[str, Resources]] = {}
     for part in said.split("Compiling entry function ")[1:]:
-        name = part.split("'")[1]
+        _, name, _, architecture, *_ = part.split("'")
         frames = _FRAME.findall(part)
         registers = _REGISTERS.search(part)
         if frames and registers:
             stack, stores, loads = (int(n) for n in frames[0])
-            found[name] = Resources(int(registers[1]), stack, stores + loads)
+            what = Resources(int(registers[1]), stack, stores + loads)
+            found.setdefault(int(architecture.removeprefix("sm_")), {})[name] = what
     return found
 
 
