@@ -105,6 +105,15 @@ BAD = {
         {"change": ("50 kg/m^3]}", "50 kg/m^3], guess: 80 kg/m^3}")},
         r"line 25: parameters.density.guess: the guess 80.0 is outside of the bounds \(1, 50\)",
     ),
+    "a shape without an extent": ({"change": ("80 cm", "0 cm")}, "line 11: objects.block.shape: Box: .*must be positive"),
+    "a mesh that is none": (
+        {"change": ("{box: [80 cm, 60 cm, 1 m]}", "{mesh: text.obj}"), "beside": ("text.obj", "this is no mesh")},
+        "line 11: objects.block.shape: .*text.obj",
+    ),
+    "half of a range": ({"change": (", 50 kg/m^3]}", "]}")}, "line 25: parameters.density.range: number 2 is missing"),
+    "the same twice": ({"estimate": "mass,density"}, "'block.mass' and 'block.density' both decide 'block.density'"),
+    "a frame rate without an end": ({"options": ("--fps", "inf")}, "more than 0 frames per second, and not inf"),
+    "a report below a file": ({"report": "scene.yaml/out"}, "scene.yaml is a file, and --report needs a folder"),
     "a video in which nothing moves": ({"video": "still"}, "still: nothing moves in this video"),
 }
 
@@ -125,12 +134,14 @@ def refused(bad: Path, case: dict, tmp_path: Path) -> tuple[list[str], Path]:
     text = thrown.SCENE.replace(*case["change"]) if "change" in case else thrown.SCENE
     assert ("change" in case) == (text != thrown.SCENE)
     (tmp_path / "scene.yaml").write_text(text, encoding="utf-8")
+    if "beside" in case:
+        (tmp_path / case["beside"][0]).write_text(case["beside"][1])
     out = tmp_path / "out"
     out.mkdir()
     (out / "report.html").write_text("an old report")
     video = bad / case.get("video", "throw.mp4")
     return [str(video), "--scene", str(tmp_path / "scene.yaml"), "--estimate", case.get("estimate", "density"),
-            "--report", str(out)], out  # fmt: skip
+            "--report", str(tmp_path / case.get("report", "out")), *case.get("options", ())], out  # fmt: skip
 
 
 @pytest.mark.parametrize("name", BAD)

@@ -168,6 +168,7 @@ class Space:
     def values(self, u: Any) -> dict[str, Any]:
         """What the model is given, by name: NumPy arrays or tensors with the leading axes of u (..., size)."""
         made: dict[str, Any] = {}
+        by: dict[str, str] = {}
         # Those that depend on others come last.
         for axis in sorted(self.axes, key=lambda a: bool(a.param.given)):
             value, param = axis.value(u[..., axis.at]), axis.param
@@ -179,8 +180,9 @@ class Space:
                 found = param.into(value)
             for name, content in found.items():
                 if name in made:
-                    raise ValueError(f"{name!r} is set by two params; the second is {axis.param.name!r}")
-                made[name] = content
+                    both = f"{by[name]!r} and {param.name!r}"
+                    raise ValueError(f"{both} both decide {name!r} of the model: search for one of them")
+                made[name], by[name] = content, param.name
         return made
 
     def numbers(self, u: Vector) -> Vector:

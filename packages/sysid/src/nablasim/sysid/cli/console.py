@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import typer
 from rich.console import Console
@@ -30,6 +32,15 @@ def refuse(message: str, advice: str = "") -> typer.Exit:
     if advice:
         console.print(f"help: {escape(advice)}", highlight=False)
     return typer.Exit(REFUSED)
+
+
+def check_folder(folder: Path, option: str) -> None:
+    """Refuse a folder that cannot be made or written to, before any work is done for it."""
+    there = next(p for p in (folder.absolute(), *folder.absolute().parents) if p.exists())
+    if not there.is_dir():
+        raise refuse(f"{there} is a file, and {option} needs a folder", f"choose another {option}")
+    if not os.access(there, os.W_OK | os.X_OK):
+        raise refuse(f"nothing can be written in {there}", f"choose another {option}, or change its permissions")
 
 
 @contextmanager

@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
 
-from nablasim.sysid.cli.console import MISSING
+from nablasim.sysid.cli.console import MISSING, check_folder
 
 if TYPE_CHECKING:
     from nablasim.sysid.windows import Start
@@ -26,6 +26,7 @@ def demo(
     from nablasim.sysid.demo import Bounce, run_demo
     from nablasim.sysid.fit import FitFailed
 
+    check_folder(out, "--out")
     console = Console()
     columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeElapsedColumn())
     bounce = Bounce()

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 from rich.markup import escape
 
-from nablasim.sysid.cli.console import errors, output, refuse, refusing
+from nablasim.sysid.cli.console import check_folder, errors, output, refuse, refusing
 
 KEPT = "fit.json"
 """In the folder of the report: what has been done so far."""
@@ -37,8 +37,7 @@ def identify(
     wanted = [name.strip() for name in estimate.split(",") if name.strip()]
     if not wanted:
         raise refuse("there is nothing to find", "name some quantities: --estimate density,restitution")
-    if report.exists() and not report.is_dir():
-        raise refuse(f"{report} is a file, and the report needs a folder", "choose another --report")
+    check_folder(report, "--report")
     with refusing(ValueError, KeyError):
         case = prepare(video, scene, wanted, fps=fps)
     said = errors()

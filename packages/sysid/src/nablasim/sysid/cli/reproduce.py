@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 from rich.markup import escape
 
-from nablasim.sysid.cli.console import output, refusing
+from nablasim.sysid.cli.console import check_folder, output, refusing
 
 
 def reproduce(
@@ -32,6 +32,7 @@ def reproduce(
         for experiment in experiments().values():
             console.print(f"{experiment.name:12}{escape(experiment.title)}")
         return
+    check_folder(out, "--out")
     with refusing(KeyError, ValueError, ImportError, SweepFailed):
         chapters = run(what, size, out, workers=workers, backend=backend, address=address,
                        on_chapter=lambda chapter: console.print(escape(f"{chapter}\n"), highlight=False))  # fmt: skip

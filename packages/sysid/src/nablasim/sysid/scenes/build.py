@@ -11,7 +11,7 @@ from nablasim import physics as ph
 from nablasim import render
 from nablasim.sysid.observations import Pictures
 from nablasim.sysid.restitution import damping_of
-from nablasim.sysid.scenes.entries import ClothEntry, FixedEntry, ObjectEntry, RigidEntry, SoftEntry
+from nablasim.sysid.scenes.entries import ClothEntry, FixedEntry, ObjectEntry, RigidEntry, ShapeEntry, SoftEntry
 from nablasim.sysid.scenes.reading import BadScene, Script
 
 DAMPING = 100.0
@@ -23,7 +23,7 @@ SOFTNESS = 0.15
 front and behind add up; cameras do not do that."""
 SAMPLES = 3
 """Along each side of a pixel: sharp edges need them."""
-ROUND: dict[str, Any] = {"capsule": ph.Capsule, "cylinder": ph.Cylinder, "cone": ph.Cone}
+ROUND: dict[str, Any] = {"sphere": ph.Sphere, "capsule": ph.Capsule, "cylinder": ph.Cylinder, "cone": ph.Cone}
 
 
 class Stage:
@@ -106,15 +106,11 @@ class Stage:
         thing = self.entries.objects[name]
         assert isinstance(thing, RigidEntry)
         entry = thing.shape
-        if entry.box is not None:
-            return ph.Box(*entry.box)
-        if entry.sphere is not None:
-            return ph.Sphere(entry.sphere)
-        for kind, make in ROUND.items():
-            sizes = getattr(entry, kind)
-            if sizes is not None:
-                return make(*sizes)
-        return ph.TriMesh.load(self._file(("objects", name, "shape", "mesh"), str(entry.mesh)))
+        file = None if entry.mesh is None else self._file(("objects", name, "shape", "mesh"), entry.mesh)
+        try:
+            return _simple(entry) if file is None else ph.TriMesh.load(file)
+        except (ValueError, OSError) as error:
+            raise self.script.wrong(("objects", name, "shape"), str(error)) from error
 
     def _tets(self, name: str, entry: SoftEntry) -> ph.TetMesh:
         if entry.mesh is not None:
@@ -186,3 +182,14 @@ class Stage:
                 f"write `time_step: 1/{fps * steps:.6g} s`, {steps} steps for each frame",
             )
         return fitting
+
+
+def _simple(entry: ShapeEntry) -> ph.Shape:
+    """A shape that is given by its sizes."""
+    if entry.box is not None:
+        return ph.Box(*entry.box)
+    for kind, make in ROUND.items():
+        sizes = getattr(entry, kind)
+        if sizes is not None:
+            return make(*np.atleast_1d(sizes).tolist())
+    raise ValueError("it has no sizes")

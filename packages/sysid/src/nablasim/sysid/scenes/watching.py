@@ -59,8 +59,8 @@ def _rate(stage: Stage, path: Path, fps: float | None) -> float:
     """How many frames there are in a second; the file, the scene and the user must not contradict each other."""
     said = stage.entries.video.fps
     if fps is not None:
-        if not fps > 0:
-            raise BadVideo(f"a video has more than 0 frames per second, not {fps:g}")
+        if not 0 < fps < np.inf:
+            raise BadVideo(f"a video has more than 0 frames per second, and not {fps:g}")
         return fps
     if path.is_dir():
         if said is None:
