@@ -1,7 +1,12 @@
 """Levenberg and Marquardt's method on the first frames of a problem, within bounds.
 
-A step solves (H + λ diag H) δ = -g with H = Jᵀ J and g = Jᵀ r. Three values of λ are tried in one batch of
-runs, and the best of them is taken. Runs that blow up count as infinitely bad, so that steps into them are refused.
+A step is the lowest point of g·δ + δ·(H + λ diag H) δ / 2 within the bounds, with H = Jᵀ J and g = Jᵀ r. Three
+values of λ are tried in one batch of runs, and the best of them is taken. Runs that blow up count as infinitely bad,
+so that steps into them are refused.
+
+Where some combinations of parameters are known much better than others, the misfit is a valley that is narrow, long
+and not straight: a step along it ends on its slope. From there, steps back to the floor with the same J cost a run
+each, and a new J costs two for each parameter. They are damped such that what is hardly known stays where it is.
 """
 
 from __future__ import annotations
@@ -11,6 +16,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.optimize import lsq_linear
 
 from nablasim.sysid.parameters import Vector
 from nablasim.sysid.problem import Problem, Slopes
@@ -19,6 +25,10 @@ FACTORS = np.array([0.1, 1.0, 10.0])
 LEAST, MOST = 1e-9, 1e9
 LONGEST = 0.4
 """Of the range of a parameter: no step goes farther."""
+BACK, STIFF = 2, 3e-3
+"""Steps back to the floor of a valley, and their λ."""
+RIGHT = 0.9
+"""Of what a step should gain: where it gains as much, there is nothing to correct."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,7 +60,7 @@ def refine(
     """
     frames = frames or problem.frames
     u = problem.space.clip(u)
-    slopes = problem.slopes(u, frames)
+    slopes = problem.slopes(u, frames, keep=True)
     if slopes is None:
         return Refined(u, None, damping, 0, False, "the simulation fails there")
     enough = good**2 * float(problem.bound.pace[:frames].sum())
@@ -65,7 +75,7 @@ def refine(
         if moved is None:
             # Nothing is lower: as near as rounding and kinks allow.
             return Refined(u, slopes, 1e-2, step, True, "no step lowers the loss any more")
-        after = problem.slopes(moved, frames)
+        after = problem.slopes(moved, frames, keep=True)
         if after is None:
             return Refined(u, slopes, damping, step, False, "the simulation fails beside the path")
         u, slopes = moved, after
@@ -74,10 +84,11 @@ def refine(
 
 def distance(problem: Problem, slopes: Slopes) -> float:
     """How far the minimum is, in standard deviations of the estimate, if the misfit is noise."""
-    free = _free(problem, slopes)
+    g = slopes.gradient.sum(axis=0)
+    free = _free(problem, slopes.u, g)
     if not free.any() or slopes.squares.sum() == 0:
         return 0.0
-    g, H = slopes.gradient.sum(axis=0)[free], _matrix(problem, slopes)[np.ix_(free, free)]
+    g, H = g[free], _matrix(problem, slopes)[np.ix_(free, free)]
     variance = slopes.squares.sum() / (slopes.count * len(slopes.squares))
     return float(np.sqrt(max(g @ np.linalg.solve(H, g), 0.0) / variance))
 
@@ -89,7 +100,10 @@ def _step(problem: Problem, slopes: Slopes, frames: int, damping: float) -> tupl
         points = np.stack([_moved(problem, slopes, d) for d in tried])
         if np.array_equal(points[-1], slopes.u):
             break  # The shortest of the steps is below rounding.
-        sums = problem.misfits(points, frames).sum(axis=1)
+        if slopes.J is None:
+            sums = problem.misfits(points, frames).sum(axis=1)
+        else:
+            points, sums = _to_the_floor(problem, slopes, frames, tried, points)
         best = int(np.argmin(sums))
         if sums[best] < before:
             return points[best], float(tried[best])
@@ -97,16 +111,66 @@ def _step(problem: Problem, slopes: Slopes, frames: int, damping: float) -> tupl
     return None, damping
 
 
-def _moved(problem: Problem, slopes: Slopes, damping: float) -> Vector:
-    """The point after a step, within bounds."""
-    space, free = problem.space, _free(problem, slopes)
-    g, H = slopes.gradient.sum(axis=0), _matrix(problem, slopes)
-    H = H + damping * np.diag(np.diag(H))
-    way = np.zeros(space.size)
-    way[free] = -np.linalg.solve(H[np.ix_(free, free)], g[free])
-    room = space.high - space.low
-    longest = float(np.max(np.abs(way) / (LONGEST * room)))
-    return space.clip(slopes.u + way / max(1.0, longest))
+def _to_the_floor(
+    problem: Problem, slopes: Slopes, frames: int, tried: Vector, points: NDArray[np.float64]
+) -> tuple[NDArray[np.float64], Vector]:
+    """The lowest points of steps and of those back to the floor of the valley, and their sums of squares."""
+    assert slopes.J is not None
+    r = problem.differences(points, frames)
+    sums = np.einsum("bfm,bfm->b", r, r, dtype=np.float64)
+    if slopes.squares.sum() - sums[0] >= RIGHT * _gain(slopes, points[0]):
+        return points, sums
+    J, lowest_points, lowest_sums = slopes.J.reshape(len(slopes.J), -1), points, sums
+    for _ in range(BACK):
+        works = np.isfinite(sums)
+        points = np.stack([
+            _moved(problem, slopes, max(d, STIFF), at, J @ e.ravel()) if fine else at
+            for d, at, e, fine in zip(tried, points, r, works)
+        ])  # fmt: skip
+        r = problem.differences(points, frames)
+        sums = np.einsum("bfm,bfm->b", r, r, dtype=np.float64)
+        lower = sums < lowest_sums
+        lowest_points = np.where(lower[:, None], points, lowest_points)
+        lowest_sums = np.where(lower, sums, lowest_sums)
+    return lowest_points, lowest_sums
+
+
+def _gain(slopes: Slopes, point: Vector) -> float:
+    """By how much the sum of squares should fall, if rows were linear."""
+    way = point - slopes.u
+    return float(-(2 * slopes.gradient.sum(axis=0) @ way + way @ slopes.normal.sum(axis=0) @ way))
+
+
+def _moved(
+    problem: Problem, slopes: Slopes, damping: float, at: Vector | None = None, gradient: Vector | None = None
+) -> Vector:
+    """The point after a step, within bounds; from elsewhere, with the gradient there, if that is given."""
+    space, u = problem.space, slopes.u if at is None else at
+    g = slopes.gradient.sum(axis=0) if gradient is None else np.asarray(gradient, np.float64)
+    free, H = _free(problem, u, g), _matrix(problem, slopes)
+    H = (H + damping * np.diag(np.diag(H)))[np.ix_(free, free)]
+    way, room = np.zeros(space.size), space.high - space.low
+    way[free] = -np.linalg.solve(H, g[free])
+    moved = u + _shortened(way, room)
+    if not ((moved >= space.low) & (moved <= space.high)).all():
+        way[free] = lowest(H, g[free], (space.low - u)[free], (space.high - u)[free])
+        moved = u + _shortened(way, room)
+    return space.clip(moved)
+
+
+def lowest(H: NDArray[np.float64], g: Vector, low: Vector, high: Vector) -> Vector:
+    """The δ from low to high where g·δ + δ·H δ / 2 is lowest.
+
+    To cut off the unbounded minimum at the bounds will not do: of two parameters that only their sum is known of, one
+    that is held back takes the other one where nothing fits.
+    """
+    L = np.linalg.cholesky(H)
+    found = lsq_linear(L.T, -np.linalg.solve(L, g), bounds=(low, high), method="bvls")
+    return np.clip(found.x, low, high)
+
+
+def _shortened(way: Vector, room: Vector) -> Vector:
+    return way / max(1.0, float(np.max(np.abs(way) / (LONGEST * room))))
 
 
 def _matrix(problem: Problem, slopes: Slopes) -> NDArray[np.float64]:
@@ -117,7 +181,7 @@ def _matrix(problem: Problem, slopes: Slopes) -> NDArray[np.float64]:
     return H + np.diag(variance / room**2 + 1e-14 * np.diag(H).max())
 
 
-def _free(problem: Problem, slopes: Slopes) -> NDArray[np.bool_]:
+def _free(problem: Problem, u: Vector, g: Vector) -> NDArray[np.bool_]:
     """Which coordinates may move: not those at a bound that the gradient presses against."""
-    g, space = slopes.gradient.sum(axis=0), problem.space
-    return ~(((slopes.u <= space.low) & (g > 0)) | ((slopes.u >= space.high) & (g < 0)))
+    space = problem.space
+    return ~(((u <= space.low) & (g > 0)) | ((u >= space.high) & (g < 0)))

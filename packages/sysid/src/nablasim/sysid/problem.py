@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
 ROWS_AT_ONCE = 256
 """Rows of copies and frames that are in memory at once while slopes are summed."""
+LARGEST = 2**26
+"""Numbers of a Jacobian that is kept as it is."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,6 +48,8 @@ class Slopes:
     """(frames, n, n) Jᵀ diag(r²) J: the noise as these parameters see it"""
     count: int
     """numbers per frame"""
+    J: NDArray[np.floating[Any]] | None = None
+    """(n, frames, numbers) itself, where it was asked for and is not too large"""
 
     @property
     def loss(self) -> float:
@@ -126,8 +130,24 @@ class Problem:
         squares = self.misfits(u, frames)[0]
         return float(squares.sum() / (squares.size * self.bound.target.shape[1]))
 
-    def slopes(self, u: Vector, frames: int | None = None, step: float | None = None) -> Slopes | None:
-        """Misfit, gradient and normal matrix at a point, from a batch of runs beside it; None if the point fails."""
+    def differences(self, u: ArrayLike, frames: int | None = None) -> NDArray[np.floating[Any]]:
+        """Rows minus target (points, frames, m), at few points u (points, n); infinite where a run fails."""
+        points, frames = np.atleast_2d(np.asarray(u, np.float64)), frames or self.frames
+        target = self.bound.target[:frames]
+        seen, works = self.simulation.run(self.space.values(points), frames)
+        found = np.full((len(points), *target.shape), np.inf, target.dtype)
+        if seen is not None:
+            for some in self._chunks(frames, int(works.sum())):
+                found[np.ix_(works, np.array(some))] = self._numbers(seen, some) - target[some]
+        return np.where(np.isfinite(found), found, np.inf)
+
+    def slopes(
+        self, u: Vector, frames: int | None = None, step: float | None = None, *, keep: bool = False
+    ) -> Slopes | None:
+        """Misfit, gradient and normal matrix at a point, from a batch of runs beside it; None if the point fails.
+
+        keep: the Jacobian as well, unless it is large
+        """
         frames, n = frames or self.frames, self.space.size
         points = self._beside(u, step or self.bound.step)
         seen, works = self.simulation.run(self.space.values(points), frames)
@@ -141,18 +161,22 @@ class Problem:
         safe = np.where(width == 0, 1.0, width)
         squares, gradient = np.zeros(frames), np.zeros((frames, n))
         normal, spread = np.zeros((frames, n, n)), np.zeros((frames, n, n))
+        shape = (n, frames, self.bound.target.shape[1])
+        whole = np.zeros(shape, self.bound.target.dtype) if keep and np.prod(shape) <= LARGEST else None
         for some in self._chunks(frames, len(points)):
             rows = self._numbers(seen, some)
             r = (rows[0] - self.bound.target[some]).astype(np.float64)
             J = (rows[plus] - rows[minus]).astype(np.float64) / safe[:, None, None]
             squares[some] = np.einsum("fm,fm->f", r, r)
+            if whole is not None:
+                whole[:, some] = J
             for k, frame in enumerate(some):
                 a = J[:, k]
                 gradient[frame], normal[frame] = a @ r[k], a @ a.T
                 spread[frame] = (a * r[k] ** 2) @ a.T
         if not np.isfinite(squares).all() or not np.isfinite(normal).all():
             return None
-        return Slopes(np.array(u), squares, gradient, normal, spread, self.bound.target.shape[1])
+        return Slopes(np.array(u), squares, gradient, normal, spread, self.bound.target.shape[1], whole)
 
     def jacobian(self, u: Vector, frames: int | None = None) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """r (frames, m) and J (n, frames, m) as they are, for few and small frames."""

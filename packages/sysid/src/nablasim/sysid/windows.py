@@ -7,7 +7,7 @@ fitted first; what they tell predicts the next ones, and the window grows to the
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -73,7 +73,7 @@ def follow(
         start.path.append({"frames": start.frames, "loss": start.loss, "u": start.u.tolist(), "steps": refined.steps})
         if whole:
             start.done, start.converged, start.message = True, refined.converged, refined.message
-            start.slopes = refined.slopes
+            start.slopes = replace(refined.slopes, J=None)
         else:
             off = float(np.sqrt(refined.slopes.squares.sum() / problem.bound.pace[: start.frames].sum()))
             badly = badly + 1 if off > LOST else 0
