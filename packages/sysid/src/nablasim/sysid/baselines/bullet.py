@@ -38,25 +38,25 @@ class Reinforced:
             return Missing(self.arm, self.case.index, 'not run: pip install "nablasim-sysid[bullet]"')
         began = time.perf_counter()
         with Engine(pybullet, self.case) as engine:
-            density = reinforce(engine, self.case, self.steps)
+            (_, bounds), *_ = self.case.rules.bounds
+            density = reinforce(engine, bounds, self.case.index, self.steps)
         return answer(self.arm, self.case, {"body.density": density}, time.perf_counter() - began)
 
 
-def reinforce(engine: Engine, case: Any, steps: int) -> float:
+def reinforce(engine: Engine, bounds: tuple[float, float], seed: int, steps: int) -> float:
     """The density that REINFORCE ends at, from a blind guess in the bounds."""
     import torch
 
-    (_, (low, high)), *_ = case.rules.bounds
-    rng = np.random.default_rng([case.index, 0])
+    low, high = bounds
+    rng = np.random.default_rng([seed, 0])
     mean = torch.tensor(rng.uniform(np.log(low), np.log(high)), dtype=torch.float64, requires_grad=True)
     adam = torch.optim.Adam([mean], lr=RATE)
     decay = 1.0
     for _ in range(steps):
         drawn = mean.detach() + NOISE * torch.as_tensor(rng.normal(size=SAMPLES))
         rewards = -np.stack([engine.misfit(float(d)) for d in drawn.exp()])
-        normal = torch.as_tensor((rewards - rewards.mean()) / (rewards.std() + 1e-12)).mean(dim=1)
-        surprise = 0.5 * ((drawn - mean) / NOISE) ** 2
-        loss = (surprise * normal * decay).mean()
+        normal = torch.as_tensor(normalised(rewards)).mean(dim=1)
+        loss = (surprise(drawn, mean) * normal * decay).mean()
         adam.zero_grad()
         loss.backward()
         adam.step()
@@ -64,8 +64,18 @@ def reinforce(engine: Engine, case: Any, steps: int) -> float:
     return float(np.clip(np.exp(mean.item()), low, high))
 
 
+def normalised(rewards: NDArray[np.float64]) -> NDArray[np.float64]:
+    return np.asarray((rewards - rewards.mean()) / (rewards.std() + 1e-12))
+
+
+def surprise(drawn: Any, mean: Any) -> Any:
+    """Minus the logarithm of the likelihood of a drawn logarithm of the density, up to a constant."""
+    return 0.5 * ((drawn - mean) / NOISE) ** 2
+
+
 class Engine:
-    """A case in PyBullet. The body's frame is that of its principal axes."""
+    """A case in PyBullet: `drawn` (how it starts), `mesh`, `film` and `silhouette` of it are used. The body's frame is
+    that of its principal axes."""
 
     def __init__(self, bullet: Any, case: Any):
         from nablasim import physics as ph
@@ -81,7 +91,7 @@ class Engine:
         world = _matrix(drawn["rot"])
         self.turn, self.centre = world @ axes, drawn["pos"] + world @ self.com
         self.vel = drawn["vel"] + np.cross(drawn["omega"], world @ self.com)
-        self.faces, self.target = case.model.surfaces["body"].faces, case.film.frames
+        self.faces, self.target = case.mesh.faces, case.film.frames
 
     def __enter__(self) -> Engine:
         b = self.bullet

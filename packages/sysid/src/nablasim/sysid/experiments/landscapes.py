@@ -16,6 +16,8 @@ from matplotlib.figure import Figure
 
 from nablasim import physics as ph
 from nablasim import render
+from nablasim.sysid.experiments import sampling
+from nablasim.sysid.experiments.answers import Missing
 from nablasim.sysid.experiments.experiment import Chapter, Plate
 from nablasim.sysid.experiments.valleys import Line, Valleys, valleys
 from nablasim.sysid.parameters import Param
@@ -39,29 +41,52 @@ class Cube:
     every: int = 64
 
     @cached_property
+    def drawn(self) -> dict[str, Any]:
+        """How it starts, and how it is pushed."""
+        pos, vel, push = (
+            ((-1.2, 1.6, 0), (0.4, 0, 0), (0.9, 1.0, -0.3)) if self.contact else
+            ((-0.8, -1, 0), (0, 6, 0), (0.8, 3.5, -0.3))
+        )  # fmt: skip
+        numbers = {"scale": (1, 1, 1), "pos": pos, "rot": ph.quat((1, 2, 3), 0.7), "vel": vel, "omega": (0.5, -1, 0.8),
+                   "push": push, "at": (0.1, 0.1, 0.05)}  # fmt: skip
+        made: dict[str, Any] = {name: np.array(value, np.float64) for name, value in numbers.items()}
+        ground = {"ground.ke": TRUTH["floor.ke"], "ground.kd": 4.0, "ground.kf": 50.0, "ground.mu": TRUTH["floor.mu"]}
+        return {**made, "flies": not self.contact, "truth": ground if self.contact else {}}
+
+    @property
+    def mesh(self) -> ph.TriMesh:
+        return ph.Box(1, 1, 1).mesh()
+
+    @cached_property
     def model(self) -> ph.Model:
-        scene = ph.Scene()
-        start = (
-            {"pos": (-1.2, 1.6, 0), "vel": (0.4, 0, 0)} if self.contact else {"pos": (-0.8, -1, 0), "vel": (0, 6, 0)}
-        )
-        scene.add_rigid("cube", ph.Box(1, 1, 1), density=1.0, rot=ph.quat((1, 2, 3), 0.7), omega=(0.5, -1, 0.8),
-                        **start)  # fmt: skip
+        scene, d = ph.Scene(), self.drawn
+        scene.add_rigid("cube", ph.Box(1, 1, 1), density=1.0, **{k: d[k] for k in ("pos", "rot", "vel", "omega")})
         if self.contact:
-            scene.add_ground("floor", kd=4.0, kf=50.0, ke=TRUTH["floor.ke"], mu=TRUTH["floor.mu"])
-        push = (0.9, 1.0, -0.3) if self.contact else (0.8, 3.5, -0.3)
-        scene.add_impulse("cube", push, at=(0.1, 0.1, 0.05))
+            scene.add_ground("floor", **{k.removeprefix("ground."): v for k, v in d["truth"].items()})
+        scene.add_impulse("cube", d["push"], at=d["at"])
         return scene.build(real="float64")
+
+    @cached_property
+    def silhouette(self) -> render.Silhouette:
+        eye, target = ((0, 2.5, 8), (0, 1.2, 0)) if self.contact else ((0, 1.5, 12), (0, 1.5, 0))
+        camera = render.Camera.look_at(eye=eye, target=target, fov=45)
+        return render.Silhouette(camera, size=(self.size, self.size), sigma_pixels=0.5)
+
+    @property
+    def dt(self) -> float:
+        return 1 / (30 * self.every)
+
+    @cached_property
+    def film(self) -> Video:
+        """In 8 bits."""
+        motion = ph.rollout(self.model, dt=self.dt, steps=(self.frames - 1) * self.every, every=self.every)
+        drawn = self.silhouette(motion.vertices("cube").float(), self.model.surfaces["cube"].faces)
+        return Video(drawn.numpy(), motion.times).rounded()
 
     def problem(self, name: str) -> Problem:
         """To find one number, when all others are known."""
-        eye, target = ((0, 2.5, 8), (0, 1.2, 0)) if self.contact else ((0, 1.5, 12), (0, 1.5, 0))
-        camera = render.Camera.look_at(eye=eye, target=target, fov=45)
-        silhouette = render.Silhouette(camera, size=(self.size, self.size), sigma_pixels=0.5)
-        dt = 1 / (30 * self.every)
-        motion = ph.rollout(self.model, dt=dt, steps=(self.frames - 1) * self.every, every=self.every)
-        drawn = silhouette(motion.vertices("cube").float(), self.model.surfaces["cube"].faces)
-        video = Video(drawn.numpy(), motion.times).rounded()
-        return Problem(self.model, target=video, observe=silhouette, dt=dt, params=[Param(name, SPANS[name])])
+        params = [Param(name, SPANS[name])]
+        return Problem(self.model, target=self.film, observe=self.silhouette, dt=self.dt, params=params)
 
 
 @dataclass(frozen=True)
@@ -137,10 +162,12 @@ class Scale:
     starts: int
     lengths: tuple[int, ...]
     size: int
+    reinforce: int = 125
+    """Steps of REINFORCE."""
 
 
 SCALES = {
-    "ci": Scale(13, 3, 1, (4, 8), 24),
+    "ci": Scale(13, 3, 1, (4, 8), 24, reinforce=3),
     "desk": Scale(241, 21, 10, (10, 20, 30, 60), 64),
     "paper": Scale(961, 41, 50, (10, 20, 30, 60), 64),
 }
@@ -160,23 +187,26 @@ class Landscapes:
         made += [Scan(bouncing, name, scale.points) for name in SPANS]
         made += [Descent(bouncing, name, horizon, seed) for name in SPANS for horizon in ("grow", "full")
                  for seed in range(scale.starts)]  # fmt: skip
+        made += [Descent(flying, "cube.density", "grow", seed) for seed in range(scale.starts)]
+        span = SPANS["cube.density"]
+        made += [sampling.Scanned(cube, span, scale.points) for cube in (flying, bouncing)]
+        made += [sampling.Sampled(flying, span, seed, scale.reinforce) for seed in range(scale.starts)]
         return [*made, Plane(scale.plane, scale.lengths[-1] // 2, scale.size)]
 
     def chapter(self, size: str, items: Sequence[Any], results: Sequence[Any]) -> Chapter:
         lengths = SCALES[size].lengths
         scans = [(i, r) for i, r in zip(items, results) if isinstance(i, Scan)]
-        descents = [(i, r) for i, r in zip(items, results) if isinstance(i, Descent)]
+        every = [(i, r) for i, r in zip(items, results) if isinstance(i, Descent)]
+        descents = [(i, r) for i, r in every if i.cube.contact]
+        theirs = [(i, r) for i, r in zip(items, results) if isinstance(i, sampling.Scanned)]
         plane = results[-1]
-        rows = []
+        rows: list[tuple[str, ...]] = []
         for scan, result in scans:
-            for frames in lengths:
-                for subset in SUBSETS if scan.name == "cube.density" else SUBSETS[:1]:
-                    found = valleys(result["values"], loss(result, frames, subset), TRUTH[scan.name])
-                    rows.append((
-                        "bounces" if scan.cube.contact else "flies", WORDS[scan.name], str(frames), subset,
-                        str(found.minima), _stretch(found), f"{TRUTH[scan.name]:g}",
-                    ))  # fmt: skip
-        heads = ("cube", "along", "frames", "compared", "minima", "basin of the truth", "truth")
+            for subset in SUBSETS if scan.name == "cube.density" else SUBSETS[:1]:
+                rows += _lines("", scan.cube, scan.name, result, lengths, subset)
+        for other, result in theirs:
+            if not isinstance(result, Missing):
+                rows += _lines(" in PyBullet", other.cube, "cube.density", result, lengths, SUBSETS[0])
         plates = [
             Plate(_draw_lengths(scans, lengths), "The loss for videos of several lengths, all frames compared."),
             Plate(_draw_subsets(scans, lengths[-1]), "As the paper's Fig. 4 and 12: which frames are compared."),
@@ -184,6 +214,16 @@ class Landscapes:
                   "where the search stood when it was fitted. The truth is the dotted line."),
             Plate(_draw_plane(plane), "The loss over a beam's moduli, and the path of a fit from a blind guess."),
         ]  # fmt: skip
+        heads = ("cube", "along", "frames", "compared", "minima", "basin of the truth", "truth")
+        ends = {"Levenberg and Marquardt, growing window": [r["found"] for i, r in every if not i.cube.contact]}
+        (flight,) = [r for i, r in theirs if not i.cube.contact]
+        if not isinstance(flight, Missing):
+            ends[sampling.NAME] = [r["found"] for i, r in zip(items, results) if isinstance(i, sampling.Sampled)]
+            plates.append(sampling.plate(flight, TRUTH["cube.density"]))
+        tables = (
+            Table(heads, tuple(rows), "Minima and basins"), _searches(descents), sampling.centres_table(flight),
+            sampling.searches_table(ends, TRUTH["cube.density"]),
+        )  # fmt: skip
         grid = plane["losses"]
         text = (
             "A cube of 1 kg flies, or bounces; one number is wrong and all others are known. A minimum counts if it is "
@@ -192,8 +232,7 @@ class Landscapes:
             f"Points that are lower than their eight neighbours, of the beam's loss over mu and lambda on a grid of "
             f"{len(grid)} × {len(grid)} from 250 to 4000 Pa: {_plane_minima(grid)}.",
         )
-        tables = (Table(heads, tuple(rows), "Minima and basins"), _searches(descents))
-        data = {"minima": rows, "descents": [{**asdict(i), **r} for i, r in descents]}
+        data = {"minima": rows, "descents": [{**asdict(i), **r} for i, r in every], "flights": ends}
         return Chapter(self.name, self.title, text, tables, (), tuple(plates), data)
 
 
@@ -201,6 +240,18 @@ def loss(result: Mapping[str, Any], frames: int, subset: str) -> Line:
     """Of the first frames of a scan, or some of them."""
     chosen = {"every frame": slice(0, frames), "every fifth": slice(0, frames, 5), "first and last": [0, frames - 1]}
     return np.asarray(result["misfits"][:, chosen[subset]].mean(axis=1))
+
+
+def _lines(
+    where: str, cube: Cube, name: str, result: Mapping[str, Any], lengths: Sequence[int], subset: str
+) -> list[tuple[str, ...]]:
+    """Rows of the table: minima and basin for each length of the video."""
+    rows: list[tuple[str, ...]] = []
+    for frames in lengths:
+        found = valleys(result["values"], loss(result, frames, subset), TRUTH[name])
+        moves = ("bounces" if cube.contact else "flies") + where
+        rows.append((moves, WORDS[name], str(frames), subset, str(found.minima), _stretch(found), f"{TRUTH[name]:g}"))
+    return rows
 
 
 def _stretch(found: Valleys) -> str:
