@@ -1,10 +1,12 @@
 """Sweeps: the same numbers by every backend, and nothing lost by a kill."""
 
+import gc
 import os
 import signal
 import subprocess
 import sys
 import time
+import weakref
 from functools import partial
 from operator import truediv
 
@@ -120,3 +122,26 @@ def test_a_killed_sweep_goes_on_and_loses_nothing(tmp_path):
     again = (tmp_path / "log").read_text().split()[len(before) :]
     assert not set(again) & {str(k) for k in kept}, "a finished item ran again"
     assert np.unique([int(k) for k in again]).size == 12 - len(kept)
+
+
+class Knot:
+    """Something large that holds itself, as models and their tapes do."""
+
+    def __init__(self):
+        self.me = self
+
+
+def test_an_item_leaves_no_memory_behind():
+    made = []
+
+    def run(item):
+        assert all(knot() is None for knot in made)
+        made.append(weakref.ref(Knot()))
+        return item
+
+    gc.disable()
+    try:
+        assert sysid.sweep([1, 2, 3], run, backend="serial", progress=False) == [1, 2, 3]
+    finally:
+        gc.enable()
+    assert len(made) == 3

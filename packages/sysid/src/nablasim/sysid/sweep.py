@@ -6,6 +6,7 @@ them, and the same call goes on with the rest.
 
 from __future__ import annotations
 
+import gc
 import hashlib
 import os
 import pickle
@@ -101,6 +102,9 @@ def _guarded(function: Callable[[Any], Any], job: tuple[int, Any]) -> tuple[int,
         return k, True, function(item)
     except Exception as error:  # Said again, with all others, at the end of the sweep.
         return k, False, f"{type(error).__name__}: {error}"
+    finally:
+        # Models and their tapes refer to each other: few objects with much memory, of which Python thinks too late.
+        gc.collect()
 
 
 Results = Iterator[tuple[int, bool, Any]]
