@@ -105,7 +105,10 @@ BAD = {
         {"change": ("50 kg/m^3]}", "50 kg/m^3], guess: 80 kg/m^3}")},
         r"line 25: parameters.density.guess: the guess 80.0 is outside of the bounds \(1, 50\)",
     ),
-    "a shape without an extent": ({"change": ("80 cm", "0 cm")}, "line 11: objects.block.shape: Box: .*must be positive"),
+    "a shape without an extent": (
+        {"change": ("80 cm", "0 cm")},
+        "line 11: objects.block.shape: Box: .*must be positive",
+    ),
     "a mesh that is none": (
         {"change": ("{box: [80 cm, 60 cm, 1 m]}", "{mesh: text.obj}"), "beside": ("text.obj", "this is no mesh")},
         "line 11: objects.block.shape: .*text.obj",
