@@ -230,12 +230,6 @@ def test_an_equation_that_is_not_solved_is_an_error():
     assert caught.value.step == 1 and caught.value.residual > 1e-14
 
 
-def test_a_free_rigid_body_is_refused():
-    model = ph.Scene().add_rigid("cube", ph.Box(1, 1, 1), density=5.0).build()
-    with pytest.raises(ValueError, match="the rigid body 'cube' is free to move"):
-        ph.rollout(model, dt=1 / 60, steps=1, integrator="backward_euler")
-
-
 @pytest.mark.parametrize("settings", [{"tol": 0.0}, {"tol": 2.0}, {"iterations": 0}])
 def test_settings_are_checked(settings):
     with pytest.raises(ValueError, match="BackwardEuler"):

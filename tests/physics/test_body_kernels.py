@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import kernelc as kc
-from nablasim.physics.kernels import bodies, body_loads, body_planes, pairing
+from nablasim.physics.kernels import bodies, body_loads, body_planes, implicit_bodies, pairing
 
 B, M = 4, 7
 
@@ -51,6 +51,19 @@ def test_motion_of_bodies(make):
         kc.testing.gradcheck(bodies.advance_bodies, B, given, out)
         given = [*state, make.points(B), *of[:3], moves]
         kc.testing.gradcheck(bodies.body_energies, B, given, [zeros(B, float)])
+
+
+def test_implicit_motion_of_bodies(make):
+    I, _ = inertias(make)
+    x, rot, v, omega, com, speed, spin = make.points(B), quats(make), *(make.points(B) for _ in range(5))
+    turned = quats(make)
+    for motion in (bodies.FREE, bodies.HELD, bodies.DRIVEN):
+        moves = kc.array(np.full(B, motion, np.int32))
+        out = [zeros(B), zeros(B, kc.quat), zeros(B), zeros(B)]
+        kc.testing.gradcheck(implicit_bodies.place_bodies, B, [x, rot, v, omega, com, moves, speed, spin, 0.1], out)
+        made_of, pushed = [make.points(B), make.positive(B), com, I, moves], [make.points(B), make.points(B)]
+        given = [rot, v, omega, *made_of, turned, speed, spin, *pushed, 0.1]
+        kc.testing.gradcheck(implicit_bodies.lacking_momenta, B, given, [zeros(B), zeros(B)])
 
 
 @pytest.mark.parametrize("kind", range(6))

@@ -7,8 +7,10 @@ from dataclasses import dataclass
 from typing import ClassVar, Protocol
 
 from nablasim.physics.program import Step
-from nablasim.physics.solvers.backward_euler import ImplicitStep, refuse_others
+from nablasim.physics.solvers.backward_euler import ImplicitStep, refuse_hard
+from nablasim.physics.solvers.moving_bodies import any_free
 from nablasim.physics.systems import System
+from nablasim.physics.systems.bodies import Bodies
 from nablasim.physics.systems.particles import Particles
 
 
@@ -52,7 +54,8 @@ class BackwardEuler:
         larger). The linear equations of the gradient are held to it as well; `trajectory.solves` reports both.
     iterations: of Newton's method, at most; a step that needs more raises `NotConverged`.
 
-    For particles: springs, soft solids, cloth, and what acts on them. Rigid bodies may be held or driven, not free.
+    For particles (springs, soft solids, cloth), rigid bodies, and what acts on them. Bodies turn with the angular
+    velocity of the end of the step; their angular momentum is kept, the gyroscopic term included.
     """
 
     tol: float = 1e-9
@@ -66,11 +69,12 @@ class BackwardEuler:
             raise ValueError(f"BackwardEuler: iterations is a whole number from 1 on, not {self.iterations!r}")
 
     def record(self, systems: Sequence[System], step: Step) -> None:
-        refuse_others(step)
+        refuse_hard(step)
+        free = any_free(step)
         for system in systems:
-            if not isinstance(system, Particles):
+            if not isinstance(system, (Particles, Bodies) if free else Particles):
                 system.advance(step)  # What no force moves: driven bodies.
-        if step.rows("particles"):
+        if step.rows("particles") or free:
             ImplicitStep(systems, step, self.tol, self.iterations).record()
 
 

@@ -9,6 +9,7 @@ from nablasim.physics.kernels import (
     body_loads,
     body_planes,
     hard,
+    implicit_bodies,
     loads,
     mass,
     membrane,
@@ -28,8 +29,8 @@ from nablasim.physics.kernels import (
 AHEAD = [
     # Recorded rollouts are run again with another step: it is an array.
     *aot.kernels(
-        air, bending, bodies, body_loads, body_planes, hard, loads, mass, membrane, pairing, particles, planes,
-        self_contact, shapes, smoke, springs, tets, boxed=("dt", "first"),
+        air, bending, bodies, body_loads, body_planes, hard, implicit_bodies, loads, mass, membrane, pairing,
+        particles, planes, self_contact, shapes, smoke, springs, tets, boxed=("dt", "first"),
     ),
     *(one for family in body_contacts.FAMILIES.values() for one in aot.kernels(*vars(family).values())),
     # What decides who meets whom, and how stiff a system is, has no gradient.

@@ -18,7 +18,9 @@ import kernelc as kc
 from nablasim.physics.layout import Index, Layout
 from nablasim.physics.program import Array, Arrays
 from nablasim.physics.solvers.endpoint import Endpoint, Floats
+from nablasim.physics.solvers.moving_bodies import MovingBodies
 from nablasim.physics.systems import System
+from nablasim.physics.systems.bodies import X as BODY_X
 from nablasim.physics.systems.particles import V, X
 
 
@@ -107,6 +109,65 @@ class Assembly:
             sparse.csc_matrix((data, self._rows.astype(np.int32), self._starts), shape=self._shape)
             for data in (J, np.abs(h * K))
         )
+
+
+class Coupling:
+    """The rows and columns of the Jacobian that belong to bodies.
+
+    There are few bodies: each row takes a reverse sweep, each column two looks at the forces on the particles, for all
+    copies of the scene at once.
+    """
+
+    def __init__(self, end: Endpoint, bodies: MovingBodies):
+        self._end, self._bodies = end, bodies
+        worlds, n, count = end.layout.worlds, end.particles, bodies.count
+        particle, body = np.arange(n) // max(n // worlds, 1), np.arange(count) // (count // worlds)
+        self._world = np.repeat(np.concatenate([particle, body, body]), 3)
+        """Which copy of the scene each unknown belongs to."""
+        free = np.flatnonzero(bodies.free.reshape(worlds, -1)[0])
+        # The velocity of the centre of mass, and the angular one, of the same body in all copies.
+        self._alike = [part + b + count // worlds * np.arange(worlds) for part in (0, count) for b in free]
+
+    def rows(self, h: float, mass: Floats, free: NDArray[np.bool_]) -> tuple[Any, float]:
+        """The rows, where the forces were evaluated last, and the rounding of residuals over that of numbers."""
+        n, count = self._end.particles, self._bodies.count
+        way, open_ = np.zeros((n + 2 * count, 3)), np.repeat(free, 3)
+        fixed = np.flatnonzero(~open_[3 * n :])
+        entries = [(np.repeat(mass, 3)[3 * n :][fixed], fixed, fixed + 3 * n)]
+        for alike in self._alike:
+            for axis in range(3):
+                way[...] = 0
+                way[n + alike, axis] = 1
+                by_x, pulled = self._end.pulled(h, way)
+                pulled[:n] += h * by_x
+                row = np.where(open_, -pulled.ravel(), 0.0)
+                here = np.flatnonzero(row)
+                entries.append((row[here], 3 * alike[self._world[here]] + axis, here))
+        J = _sparse(entries, (6 * count, way.size))
+        far = float(np.abs(self._bodies.state[BODY_X.name].numpy()).max(initial=0.0))
+        return J, far / h * float(np.asarray(np.abs(J).sum(axis=1)).max(initial=0.0))
+
+    def columns(self, h: float, x: Floats, v: Floats, free: NDArray[np.bool_]) -> Any:
+        """What particles owe to bodies, by differences: good enough to search by, and to precondition."""
+        n, count = self._end.particles, self._bodies.count
+        e = 1e-6 * float(self._bodies.reach.min()) / h
+        open_, way, entries = np.repeat(free[:n], 3), np.zeros_like(v), []
+        for alike in self._alike:
+            for axis in range(3):
+                way[...] = 0
+                way[n + alike, axis] = e
+                there, back = (self._end.forces(x, v + s * way, h)[:n].ravel() for s in (1, -1))
+                column = np.where(open_, h * (back - there) / (2 * e), 0.0)
+                here = np.flatnonzero(column)
+                entries.append((column[here], here, 3 * alike[self._world[here]] + axis))
+        self._end.forces(x, v, h)  # That is where the Jacobian is asked for.
+        return _sparse(entries, (3 * n, 6 * count))
+
+
+def _sparse(entries: list[tuple[Any, Any, Any]], shape: tuple[int, int]) -> Any:
+    """A matrix of (values, rows, columns)."""
+    data, rows, columns = (np.concatenate(part) for part in zip(*entries))
+    return sparse.csc_matrix((data, (rows, columns)), shape=shape)
 
 
 def _own_tables(system: System, layout: Layout) -> list[str] | None:

@@ -6,7 +6,7 @@ implicit function theorem, and one reverse sweep through the forces for all para
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -14,11 +14,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nablasim.physics.kernels.hard import HARD
+from nablasim.physics.layout import Column
 from nablasim.physics.program import Arrays, Step
+from nablasim.physics.solvers.moving_bodies import STATE
 from nablasim.physics.solvers.newton import Newton
 from nablasim.physics.stability import NotConverged, owner
 from nablasim.physics.systems import System
-from nablasim.physics.systems.bodies import MOTION
+from nablasim.physics.systems.body_planes import LAW as BODY_LAW
 from nablasim.physics.systems.particles import GRAVITY, MASS, V, X
 from nablasim.physics.systems.planes import LAW
 
@@ -50,19 +52,30 @@ class ImplicitStep:
         if step.base not in _EQUATIONS:
             _EQUATIONS[step.base] = Newton(systems, step)
         self.newton = _EQUATIONS[step.base]
-        others = [c for c in step.layout.columns.values() if c.role == "state" and c.table != "particles"]
-        self.moved = {c.name: step.next(c) for c in others if step.rows(c.table)}
-        """Bodies that are held or driven: where they are at the end of the step."""
+        columns = step.layout.columns
+        self.moved = {name: step.next(columns[name]) for name in self.newton.end.moved}
+        """What moves by itself, such as bodies that are held or driven: where it is at the end of the step."""
+        self.particles = (X, V) if step.rows("particles") else ()
+        self.bodies = STATE if self.newton.end.bodies is not None else ()
+        self.solved = [*self.particles, *self.bodies]
 
     def record(self) -> None:
         step = self.step
-        x, v, x1, v1 = step[X], step[V], step.next(X), step.next(V)
-        # Solved in every replay; there is nothing to solve yet.
-        x1.numpy()[...], v1.numpy()[...] = x.numpy(), v.numpy()
+        for c in self.solved:  # In every replay; there is nothing to solve yet.
+            step.next(c).numpy()[...] = step.numpy(c)
         leaves = [step[step.layout.columns[name]] for name in self.newton.end.given]
-        reads = [x, v, *self.moved.values(), *(a for a in leaves if a.requires_grad)]
+        reads = [*(step[c] for c in self.solved), *self.moved.values(), *(a for a in leaves if a.requires_grad)]
         assert step.tape is not None
-        step.tape.record(self.backward, reads=reads, writes=[x1, v1], forward=self.forward)
+        writes = [step.next(c) for c in self.solved]
+        step.tape.record(self.backward, reads=reads, writes=writes, forward=self.forward)
+
+    def _unknowns(self, arrays: Callable[[Column], Any]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Places of the particles, and velocities of all that is solved for, of a state."""
+        x, v = (arrays(c).numpy().astype(np.float64) for c in (X, V)) if self.particles else np.zeros((2, 0, 3))
+        bodies = self.newton.end.bodies
+        if bodies is None:
+            return x, v
+        return x, np.concatenate([v, bodies.velocities({c.name: arrays(c) for c in STATE})])
 
     @property
     def number(self) -> int:
@@ -71,7 +84,7 @@ class ImplicitStep:
     def forward(self) -> None:
         step, newton = self.step, self.newton
         newton.take(step, self.moved)
-        x0, v0 = (step.numpy(c).astype(np.float64) for c in (X, V))
+        x0, v0 = self._unknowns(step.__getitem__)
         found = newton.solve(x0, v0, self.tol, self.iterations)
         solves = step.base.solves
         solves.newton[self.number], solves.iterations[self.number] = found.residual, found.iterations
@@ -79,31 +92,54 @@ class ImplicitStep:
             raise self._failed("Newton's method did not converge", found.residual, found.worst, (
                 "Use a shorter dt or more substeps, or more iterations; contact that jumps (damping=\"linear\") may "
                 "have no solution at all: use \"smooth\" damping, and a `smoothing` length"))  # fmt: skip
-        step.next(V).numpy()[...] = found.value
-        step.next(X).numpy()[...] = x0 + newton.h * found.value
+        v1 = found.value[: len(x0)]
+        x1 = x0 + newton.h * v1
+        if self.particles:
+            step.next(V).numpy()[...], step.next(X).numpy()[...] = v1, x1
+        if self.bodies:
+            newton.end.forces(x1, found.value, newton.h)
+        for c in self.bodies:
+            step.next(c).numpy()[...] = newton.end.state[c.name].numpy()
 
     def backward(self) -> None:
         step, newton = self.step, self.newton
         newton.take(step, self.moved)
-        h, mass = newton.h, newton.mass[:, None]
-        x0, v0, v1 = (a.astype(np.float64) for a in (step.numpy(X), step.numpy(V), step.next(V).numpy()))
-        by_x, by_v = (step.next(c).grad.numpy().astype(np.float64) for c in (X, V))
-        found = newton.adjoint(x0 + h * v1, v1, by_v + h * by_x, self.tol)
+        h, end = newton.h, newton.end
+        (x0, v0), (_, v1) = self._unknowns(step.__getitem__), self._unknowns(step.next)
+        n = len(x0)
+        x1 = x0 + h * v1[:n]
+        by_x, by_v = self._sent(X), self._sent(V)
+        ends = {end.state[c.name]: self._sent(c) for c in self.bodies}
+        sent = by_v + h * by_x
+        if ends:
+            end.forces(x1, v1, h)
+            sent = np.concatenate([sent, end.pulled(h, np.zeros_like(v1), ends)[1][n:]])
+        found = newton.adjoint(x1, v1, sent, self.tol)
         step.base.solves.adjoint[self.number] = found.residual
         if not found.done:
             raise self._failed("the linear equations of the adjoint were not solved", found.residual, found.worst,
                                "The Jacobian is nearly singular there: use a shorter dt")  # fmt: skip
-        way, end = found.value, newton.end
-        by_start, _ = end.pulled(h * way)
-        self._add(step[X], by_x + by_start)
-        self._add(step[V], mass * way)
+        by_start, _ = end.pulled(h, found.value, ends)
         for name, a in end.given.items():
             if a.requires_grad:
                 self._add(step[step.layout.columns[name]], a.grad.numpy())
-        for name, a in end.state.items():
+        for name, a in end.moved.items():
             self._add(self.moved[name], a.grad.numpy() if a.requires_grad else 0.0)
-        self._add(step[GRAVITY], h * mass * way)
-        self._add(step[MASS], -((v1 - v0 - h * newton.gravity) * way).sum(axis=1))
+        for c in self.bodies:
+            assert end.bodies is not None
+            self._add(step[c], end.bodies.start[c.name].grad.numpy())
+        if self.particles:
+            way, mass = found.value[:n], newton.mass[:n, None]
+            self._add(step[X], by_x + by_start)
+            self._add(step[V], mass * way)
+            self._add(step[GRAVITY], h * mass * way)
+            self._add(step[MASS], -((v1[:n] - v0[:n] - h * newton.gravity[:n]) * way).sum(axis=1))
+
+    def _sent(self, column: Column) -> NDArray[np.float64]:
+        """What the loss sends back to the state after the step."""
+        if column not in self.solved:
+            return np.zeros((0, 3))
+        return self.step.next(column).grad.numpy().astype(np.float64)
 
     @staticmethod
     def _add(a: Any, grad: Any) -> None:
@@ -111,31 +147,26 @@ class ImplicitStep:
             a.grad.numpy()[...] += grad
 
     def _failed(self, what: str, residual: float, worst: int, advice: str) -> NotConverged:
-        thing, row = owner(self.step.layout, "particles", worst)
+        n, count = self.newton.end.particles, self.step.rows("bodies")
+        table, at = ("particles", worst) if worst < n else ("bodies", (worst - n) % count)
+        thing, row = owner(self.step.layout, table, at)
+        where = f"particle {row} of {thing!r}" if table == "particles" else f"the body {thing!r}"
         step, h = self.number + 1, self.newton.h
         return NotConverged(
             f"{what} in step {step} (t = {step * h:.4g} s): the residual is {residual:.2g} of the momenta in play, and "
-            f"{self.tol:g} was asked for, in at most {self.iterations} iterations. It is largest at particle {row} of "
-            f"{thing!r}. {advice}",
+            f"{self.tol:g} was asked for, in at most {self.iterations} iterations. It is largest at {where}. "
+            f"{advice}",
             thing, step, residual,
         )  # fmt: skip
 
 
-def refuse_others(step: Step) -> None:
-    """Only particles are solved for, and forces that depend on places and velocities."""
-    hard = np.flatnonzero(step.numpy(LAW) == HARD) if step.rows("plane_contacts") else np.zeros(0, int)
-    if len(hard):
-        name, _ = owner(step.layout, "plane_contacts", int(hard[0]))
-        raise ValueError(
-            f"BackwardEuler solves for forces, and hard contact has none before the step is known: {name!r} is hard. "
-            f"Give it a large ke instead: no stiffness is too large for implicit steps"
-        )
-    if not step.rows("bodies"):
-        return
-    free = np.flatnonzero(step.numpy(MOTION) == 0)
-    if len(free):
-        name, _ = owner(step.layout, "bodies", int(free[0]))
-        raise ValueError(
-            f"BackwardEuler solves for particles: of springs, soft solids and cloth; the rigid body {name!r} is free "
-            f'to move. Use integrator="semi_implicit" with substeps, or hold or drive the body (add_obstacle)'
-        )
+def refuse_hard(step: Step) -> None:
+    """What is solved for depends on forces, which depend on places and velocities."""
+    for law in (LAW, BODY_LAW):
+        hard = np.flatnonzero(step.numpy(law) == HARD) if step.rows(law.table) else np.zeros(0, int)
+        if len(hard):
+            name, _ = owner(step.layout, law.table, int(hard[0]))
+            raise ValueError(
+                f"BackwardEuler solves for forces, and hard contact has none before the step is known: {name!r} is "
+                f"hard. Give it a large ke instead: no stiffness is too large for implicit steps"
+            )

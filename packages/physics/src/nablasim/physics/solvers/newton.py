@@ -4,7 +4,7 @@
 
 by Newton's method with a line search. J = dR/dv = m - h (h ∂f/∂x + ∂f/∂v) is the true Jacobian, not a positive
 definite stand-in: assembled and factorised where each row names its particles, and completed by Krylov's method where
-not.
+not. Rows of bodies, two each, follow those of the particles (`moving_bodies.py`).
 """
 
 from __future__ import annotations
@@ -18,10 +18,13 @@ from numpy.typing import NDArray
 from scipy import sparse
 from scipy.sparse.linalg import LinearOperator, gmres, splu
 
+import kernelc as kc
 from nablasim.physics.program import Array, Step
-from nablasim.physics.solvers.assembly import Assembly
+from nablasim.physics.solvers.assembly import Assembly, Coupling
 from nablasim.physics.solvers.endpoint import Endpoint, Floats
 from nablasim.physics.systems import System
+from nablasim.physics.systems.bodies import GRAVITY as BODY_GRAVITY
+from nablasim.physics.systems.body_contacts import Hits
 from nablasim.physics.systems.particles import GRAVITY, MASS, WEIGHT
 
 EPS = float(np.finfo(np.float64).eps)
@@ -38,7 +41,7 @@ class Solution:
     iterations: int
     done: bool
     worst: int
-    """The particle with the largest residual."""
+    """The row with the largest residual."""
 
 
 class Newton:
@@ -46,13 +49,41 @@ class Newton:
 
     def __init__(self, systems: Sequence[System], step: Step):
         self.end = Endpoint(systems, step)
-        self._assembly = Assembly(systems, self.end)
+        self._assembly = Assembly(systems, self.end) if self.end.particles else None
+        self._coupled = None if self.end.bodies is None else Coupling(self.end, self.end.bodies)
+        self._hits = self._coupled is not None and any(step.rows(s.name) for s in systems if isinstance(s, Hits))
+        self.whole = self._assembly is None or self._assembly.whole
+        """Whether `jacobian` is complete: contacts of layers of cloth come in by Krylov's method."""
 
     def take(self, step: Step, moved: dict[str, Array]) -> None:
-        self.end.take(step, moved)
-        self.h = float(self.end.dt.numpy()[0])
-        self.mass, self.gravity = (self.end.given[c.name].numpy() for c in (MASS, GRAVITY))
-        self.free: NDArray[np.bool_] = self.end.given[WEIGHT.name].numpy() > 0
+        end = self.end
+        end.take(step, moved)
+        self.h = float(end.dt.numpy()[0])
+        known = end.given if end.particles else {c.name: kc.zeros(0, dtype=c.element) for c in (MASS, GRAVITY, WEIGHT)}
+        self.mass, self.gravity = (known[c.name].numpy() for c in (MASS, GRAVITY))
+        self.free: NDArray[np.bool_] = known[WEIGHT.name].numpy() > 0
+        if end.bodies is not None:
+            fall = end.given[BODY_GRAVITY.name].numpy()
+            self.mass = np.concatenate([self.mass, end.bodies.mass, end.bodies.mass])
+            self.gravity = np.concatenate([self.gravity, fall, np.zeros_like(fall)])
+            self.free = np.concatenate([self.free, end.bodies.free, end.bodies.free])
+
+    def jacobian(self, h: float, x: Floats, v: Floats) -> tuple[Any, float]:
+        """J where the forces were evaluated last, with particles at x, and how well the residual is known there.
+
+        Forces are known no better than the places of things: to rounding. Less cannot be asked for.
+        """
+        n, rounding, J = self.end.particles, 0.0, sparse.csc_matrix((0, 0))
+        if self._assembly is not None:
+            J, stiffness = self._assembly.matrix(h, self.mass[:n], self.free[:n])
+            rounding = 8 * EPS * float((stiffness @ np.abs(x).ravel()).max(initial=0.0))
+        if self._coupled is None:
+            return J, rounding
+        beside = sparse.csc_matrix((3 * n, 3 * len(v) - 3 * n))
+        if self._hits:
+            beside = self._coupled.columns(h, x, v, self.free)
+        below, of_bodies = self._coupled.rows(h, self.mass, self.free)
+        return sparse.vstack([sparse.hstack([J, beside]), below], "csc"), max(rounding, 8 * EPS * of_bodies)
 
     # -- the way forward
     def solve(self, x0: Floats, v0: Floats, tol: float, iterations: int) -> Solution:
@@ -71,15 +102,15 @@ class Newton:
     # -- the way back
     def adjoint(self, x: Floats, v: Floats, b: Floats, tol: float) -> Solution:
         """λ with Jᵀ λ = b at the end of the step; `end.given` then has the gradients of h λ·f by the parameters."""
-        self.end.forces(x, v)
-        J, _ = self._assembly.matrix(self.h, self.mass, self.free)
+        self.end.forces(x, v, self.h)
+        J, _ = self.jacobian(self.h, x, v)
         factors = factorised(J)
         b = b * self.free[:, None]
         weights, limit = np.abs(J).T, tol * float(np.abs(b).max(initial=0.0))
         solution = np.zeros_like(b)
         residual = b
         for k in range(1, 6):
-            solution = solution + self._transposed(factors, residual, self._assembly.whole and k < 3)
+            solution = solution + self._transposed(factors, residual, self.whole and k < 3)
             residual = b - self._pulled(solution)
             size = float(np.abs(residual).max(initial=0.0))
             if size <= limit + 64 * EPS * float((weights @ np.abs(solution).ravel()).max(initial=0.0)):
@@ -98,8 +129,10 @@ class Newton:
 
     def _pulled(self, way: Floats) -> Floats:
         """Jᵀ way, by a reverse sweep through the forces; zero in what is held."""
-        by_x, by_v = self.end.pulled(self.h * way)
-        return np.where(self.free[:, None], self.mass[:, None] * way - self.h * by_x - by_v, 0.0)
+        n = self.end.particles
+        by_x, pulled = self.end.pulled(self.h, way)
+        pulled[:n] += self.h * by_x - self.mass[:n, None] * way[:n]
+        return np.where(self.free[:, None], -pulled, 0.0)
 
 
 class _Search:
@@ -113,8 +146,11 @@ class _Search:
 
     def residual(self, v: Floats) -> tuple[Floats, float]:
         """R(v), and the largest momentum that takes part in it."""
-        push = self.h * self._of.end.forces(self.x0 + self.h * v, v)
+        end, n = self._of.end, len(self.x0)
+        push = self.h * end.forces(self.x0 + self.h * v[:n], v, self.h)
         r = np.where(self.held, 0.0, self.m * (v - self.v0) - self.falling - push)
+        if end.bodies is not None:
+            r[n:] = end.bodies.residual()
         parts = (push, self.falling, self.m * v, self.m * self.v0)
         return r, max(float(np.abs(part[~self.held[:, 0]]).max(initial=0.0)) for part in parts)
 
@@ -126,9 +162,7 @@ class _Search:
                 return self._solution(v, r, scale, k, True)
             if k == iterations or not np.isfinite(size):
                 break
-            J, stiffness = self._of._assembly.matrix(self.h, self._of.mass, self._of.free)
-            # Forces are known no better than the places of the particles: to rounding. Less cannot be asked for.
-            rounding = 8 * EPS * float((stiffness @ np.abs(self.x0 + self.h * v).ravel()).max(initial=0.0))
+            J, rounding = self._of.jacobian(self.h, self.x0 + self.h * v[: len(self.x0)], v)
             moved = self._along(v, r, self._downhill(J, v, r))
             if moved is None:
                 return self._solution(v, r, scale, k, size <= tol * scale + rounding)
@@ -153,7 +187,7 @@ class _Search:
     def _direction(self, J: Any, v: Floats, r: Floats) -> Floats:
         factors = factorised(J)
         p = factors.solve(-r.ravel())
-        if not self._of._assembly.whole:
+        if not self._of.whole:
             n = r.size
             op = LinearOperator((n, n), lambda way: self._slope(v, way.reshape(r.shape)).ravel(), dtype=np.float64)
             near = LinearOperator((n, n), factors.solve, dtype=np.float64)
