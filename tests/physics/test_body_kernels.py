@@ -107,8 +107,11 @@ def test_bodies_and_planes(make, law, smoothing):
     rim = kc.array(np.where(np.arange(M) % 2, make.rng.uniform(0.3, 1, M), 0.0), requires_grad=True)
     feature = [make.points(M), make.positive(M, 0.1, 0.5), rim]
     plane = [body, point, normal, make.positive(n, -0.5, 0.5), four]
-    given = [*pose, *rates, make.points(B), *feature, *plane, *fixed]
-    wrt = [i for i, a in enumerate(given) if a.requires_grad and i != 7]
+    _, inverse = inertias(make)
+    crowd = kc.array(make.rng.uniform(1, 3, (B, 2)), dtype=kc.float2)
+    light = [make.positive(B), kc.array(inverse, dtype=kc.mat33, requires_grad=True), crowd, kc.array(np.full(1, 0.2))]
+    given = [*pose, *rates, make.points(B), *light, *feature, *plane, *fixed]
+    wrt = [i for i, a in enumerate(given) if a.requires_grad and i != 11]
     kc.testing.gradcheck(body_planes.body_plane_forces, n, given, [zeros(B), zeros(B)], wrt=wrt)
     given = [*pose, *feature, *plane, fixed[2]]
     wrt = [i for i, a in enumerate(given) if a.requires_grad and i != 4]

@@ -1,4 +1,4 @@
-"""Laws of cloth that touches itself and other cloth: momentum, invariance, what is found, gradients."""
+"""Laws of cloth and solids that touch themselves and each other: momentum, invariance, what is found, gradients."""
 
 import numpy as np
 import pytest
@@ -121,7 +121,7 @@ def test_a_cloth_lies_on_another_one():
     flat = ph.TriMesh.grid((1.0, 1.0), cells=(6, 6)).moved(rot=ph.quat((1, 0, 0), -np.pi / 2))
     for name, height in (("lower", 0.0), ("upper", 0.1)):
         made.add_cloth(name, flat, mass=0.2, stretch=100.0, shear=50.0, damping=0.05, bend=1e-3, pos=(0, height, 0.02))
-        made.add_self_contact(name, thickness=0.04, ke=20.0, kd=0.05, kf=0.05, mu=0.5)
+        made.add_self_contact(name, thickness=0.04, ke=20.0, kd=0.1, kf=0.05, mu=0.5)
     model = made.fix("lower").build("float64")
     frames = ph.rollout(model, dt=1e-3, steps=4000, every=100)
     y = frames["upper"].x[..., 1]
@@ -218,8 +218,19 @@ def test_another_thickness_finds_other_contacts():
 
 
 def test_too_many_layers_are_refused():
-    with pytest.raises(kc.AssertFailed, match="too many layers of cloth touch in one place: make it thinner"):
+    with pytest.raises(kc.AssertFailed, match="too many layers touch in one place: make them thinner"):
         ph.forces(MODEL, MODEL.state0.replace({"flag.x": 0.01 * GRID.vertices}))
+
+
+def test_strong_dampers_of_layers_do_not_limit_the_step():
+    # Folded upon itself with dampers a thousand times too strong for explicit steps: its energy only falls.
+    x, v = folded(np.random.default_rng(0))
+    model = MODEL.replace({"flag.x": x, "flag.v": v, "flag.self_kd": 50.0, "flag.self_kf": 50.0})
+    assert ph.stable_dt(model) == ph.stable_dt(MODEL)
+    dt = ph.stable_dt(model)
+    frames = ph.rollout(model, dt=dt, steps=400, every=20)
+    energy = [ph.energy(model, frames.state(k))["total"] for k in range(len(frames))]
+    assert np.isfinite(energy).all() and max(energy) < 1.05 * energy[0] and energy[-1] < 0.9 * energy[0]
 
 
 def test_the_step_is_limited_by_the_contact_of_layers():
@@ -236,11 +247,84 @@ def test_wrong_input_is_named():
     ):
         with pytest.raises(ValueError, match=message):
             made.add_self_contact("flag", **changes)
-    with pytest.raises(KeyError, match="there is no cloth 'dust': known are 'flag'"):
+    with pytest.raises(KeyError, match="there is no cloth or soft solid 'dust': known are 'flag'"):
         made.add_self_contact("dust")
     made.add_self_contact("flag")
     with pytest.raises(ValueError, match="'flag' touches itself already"):
         made.add_self_contact("flag")
+
+
+# -- solids
+BLOCK = ph.TetMesh.box((0.2, 0.2, 0.2), cells=(2, 2, 2))
+
+
+def tower(gravity=(0, -9.81, 0), gap=0.04, **contact):
+    """A sheet on a soft block on another one, each a little askew."""
+    made, soft = ph.Scene(gravity=gravity), ph.NeoHookean(E=2e4, nu=0.3)
+    for name, pos, rot in (("lower", (0, 0, 0), None), ("upper", (0.01, 0.2 + gap, 0.02), ph.quat((0, 1, 0), 0.1))):
+        made.add_soft(name, BLOCK, density=300.0, material=soft, damping=30.0, pos=pos, rot=rot)
+    sheet = ph.TriMesh.grid((0.3, 0.3), cells=(4, 4)).moved(rot=ph.quat((1, 0, 0), -np.pi / 2))
+    made.add_cloth("sheet", sheet, mass=0.2, stretch=50.0, shear=30.0, damping=0.05, bend=1e-3,
+                   pos=(-0.05, 0.4 + 2 * gap, 0.25))  # fmt: skip
+    for name in ("lower", "upper", "sheet"):
+        made.add_self_contact(name, **{"thickness": 0.04, "ke": 1000.0, "kd": 20.0, "kf": 50.0, "mu": 0.6, **contact})
+    return made
+
+
+def test_soft_solids_carry_each_other():
+    made = tower().add_ground("floor", ke=2e3, kd=5.0, kf=50.0, mu=0.6)
+    model = made.build()
+    frames = ph.rollout(model, dt=1 / 500, steps=500, every=100, substeps=4)
+    # Without contact the upper block would have fallen through the lower one, and the sheet through both.
+    for k in range(2, len(frames)):
+        low, high, top = (frames.state(k)[name].x[:, 1] for name in ("lower", "upper", "sheet"))
+        assert low.max() < high.min() + 0.01 and abs(top.max() - high.max()) < 0.06
+        assert np.abs(frames.state(k)["upper"].v).max() < 0.3
+    # What is between the two blocks carries the weight of the upper one and of the sheet, which still swing.
+    f = np.mean([ph.forces(model, frames.state(k))["upper"].f.sum(axis=0)[1] for k in range(2, len(frames))])
+    assert f == pytest.approx(300.0 * 0.008 * 9.81, rel=0.3)
+
+
+def test_solids_that_collide_keep_their_momenta():
+    model = tower(gravity=(0, 0, 0)).build("float64").replace({"upper.v": np.array([0.2, -1.0, 0.1])})
+    frames = ph.rollout(model, dt=1 / 2000, steps=300, every=300).numpy()
+    mass = {"lower": ph.vertex_masses(BLOCK, 300.0)}
+    mass["upper"] = mass["lower"]
+    p = {name: m[:, None] * frames[name].v for name, m in mass.items()}
+    sheet = ph.vertex_masses(ph.TriMesh.grid((0.3, 0.3), cells=(4, 4)), 0.2 / 0.09)[:, None] * frames["sheet"].v
+    total = sum(part.sum(axis=1) for part in (*p.values(), sheet))
+    np.testing.assert_allclose(total[1], total[0], atol=1e-12)
+    assert p["lower"][1].sum(axis=0)[1] < -0.2  # It was hit.
+
+
+def test_a_solid_at_rest_does_not_touch_itself_and_its_inside_touches_nothing():
+    thin = ph.TetMesh.box((0.3, 0.02, 0.3), cells=(3, 1, 3))
+    made = ph.Scene(gravity=(0, 0, 0)).add_soft("slab", thin, density=1.0, material=ph.NeoHookean(E=1e3, nu=0.3))
+    made.add_self_contact("slab", thickness=0.05)
+    np.testing.assert_allclose(ph.forces(made.build("float64"))["slab"].f, 0, atol=1e-12)
+    deep = ph.TetMesh.box((0.3, 0.3, 0.3), cells=(3, 3, 3))
+    made.add_soft("cube", deep, density=1.0, material=ph.NeoHookean(E=1e3, nu=0.3)).add_self_contact("cube")
+    rows = made.build().layout.things["cube"].rows
+    assert rows["touch_vertices"].count == 64 - 8 and rows["touch_triangles"].count == len(deep.surface.faces)
+
+
+def test_gradients_go_through_the_contact_of_solids():
+    model = tower(gap=0.03, smoothing=0.004).build("float64")
+    names = ["upper.self_ke", "lower.self_kd", "lower.self_mu", "upper.thickness", "lower.mu", "upper.x", "sheet.mass"]
+    start = {"upper.v": torch.tensor([0.3, -1.0, 0.2], dtype=torch.float64)}
+
+    def far(values):
+        frames = ph.rollout(model.replace({**start, **values}), dt=1 / 2000, steps=100, every=50)
+        return sum((frames[n].x * torch.sin(7 * frames[n].x)).sum() + frames[n].v.pow(2).sum() for n in frames)
+
+    values = {n: torch.tensor(np.array(model[n]), requires_grad=True) for n in names}
+    far(values).backward()
+    rng = np.random.default_rng(0)
+    for name, value in values.items():
+        way, h = torch.tensor(rng.normal(size=value.shape)), 1e-6 * float(value.detach().abs().max())
+        two = [float(far({**values, name: value.detach() + s * h * way}).detach()) for s in (1, -1)]
+        found = float((value.grad * way).sum())
+        assert found != 0.0 and found == pytest.approx((two[0] - two[1]) / (2 * h), rel=1e-4), name
 
 
 def test_the_adjoint_of_the_forces():
@@ -257,7 +341,9 @@ def test_the_adjoint_of_the_forces():
     law, touch, smoothing = kc.array(np.ones(n, np.int32)), kc.array(np.full(n, 0.02)), kc.array(np.full(n, 0.004))
     contacts = [kc.array(GRID.faces.copy()), kc.array(start), kc.array(pairs[:, 1].copy())]
     f, e = kc.zeros(n, dtype=kc.float3, real=kc.float64), kc.zeros(n, real=kc.float64)
-    given = [*arrays[:2], rows, *arrays[2:], law, touch, smoothing, *contacts]
-    kc.testing.gradcheck(self_contact.self_contact_forces, n, given, [f], wrt=[0, 1, 3, 4], rtol=1e-4)
+    weight, dt = kc.array(rng.uniform(0.5, 2.0, n), requires_grad=True), kc.array(np.full(1, 0.02))
+    around = kc.array(np.bincount(GRID.faces.ravel(), minlength=n).astype(np.int32))
+    given = [*arrays[:2], weight, dt, rows, around, *arrays[2:], law, touch, smoothing, *contacts]
+    kc.testing.gradcheck(self_contact.self_contact_forces, n, given, [f], wrt=[0, 1, 2, 6, 7], rtol=1e-4)
     given = [arrays[0], rows, *arrays[2:], smoothing, *contacts]
     kc.testing.gradcheck(self_contact.self_contact_energies, n, given, [e], wrt=[0, 2, 3], rtol=1e-4)

@@ -84,6 +84,26 @@ def test_strong_dampers_of_contact_do_not_limit_the_step(mass, damping):
     assert np.isfinite(found).all() and found.max() < 2 * found[0] and found[-500:].max() < found[0]
 
 
+@pytest.mark.parametrize("mass", [1e-3, 1.0])
+@pytest.mark.parametrize("kind", ["shape", "mesh", "grid", "held"])
+def test_strong_dampers_of_obstacles_do_not_limit_the_step(mass, kind):
+    ke, box = 2e3, ph.Box(2, 1, 2)
+    grid = ph.SignedDistance.sample(box.distance, (-2.0, -1.5, -2.0), (2.0, 1.5, 2.0), cells=12)
+    scene = ph.Scene().add_particles("ball", [[0.0, 0.01, 0.0]], mass=mass, vel=(1.0, -1.0, 0.5))
+    four = {"ke": ke, "kd": 20.0, "kf": 100.0, "mu": 0.5, "pos": (0, -0.5, 0)}
+    if kind == "held":
+        scene.add_rigid("block", box, mass=1.0, **four).fix("block")
+    else:
+        scene.add_obstacle("block", {"shape": box, "mesh": box.mesh(), "grid": grid}[kind], **four)
+    model = scene.build("float64")
+    assert ph.stable_dt(model) == pytest.approx(np.sqrt(mass / ke))
+    frames = ph.rollout(model, dt=min(ph.stable_dt(model), 0.01), steps=800)["ball"]
+    found = energies(frames, mass, ke)
+    assert np.isfinite(found).all() and found.max() < 2 * found[0] and found[-100:].max() < 0.2 * found[0]
+    # It stops sliding, and lies about as deep as its weight presses it.
+    assert frames.v[-1].abs().max() < 0.1 and abs(frames.x[-1, 0, 1].item() + mass * 9.81 / ke) < 1e-3
+
+
 def test_dampers_at_the_end_of_the_step_are_the_law_for_short_steps():
     scene = ph.Scene(gravity=(0, 0, 0)).add_particles("ball", [[0.0, -0.01, 0.0]], mass=0.01, vel=(1.0, -0.5, 0))
     model = scene.add_ground("floor", ke=2e3, kd=20.0, kf=3.0, mu=0.5).build("float64")

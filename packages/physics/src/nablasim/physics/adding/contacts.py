@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TypeVar
 
+import numpy as np
 from numpy.typing import ArrayLike
 
 from nablasim.physics.adding.bodies import Bodies
@@ -113,22 +114,23 @@ class Contacts(Bodies):
         touch: float | None = None,
         smoothing: float = 0.0,
     ) -> S:
-        """Let a cloth touch itself, and other cloth that was given to this method.
+        """Let a cloth or the surface of a soft solid touch itself, and others that were given to this method.
 
         thickness (m): distance between a vertex and a triangle at which they begin to touch, half of the shortest edge
-            unless told otherwise; between two cloths the mean of theirs. What is closer at rest does not touch.
+            unless told otherwise; between two objects the mean of theirs. What is closer at rest does not touch.
         ke, kd, kf, mu, damping, smoothing: as of `add_plane`, of one vertex and one triangle; touch: thickness / 5.
         They are the parameters "name.thickness", "name.self_ke", "name.self_kd", "name.self_kf" and "name.self_mu".
         """
         thing = self._draft.things.get(name)
-        if thing is None or "triangles" not in thing.rows:
-            known = [t.name for t in self._draft.things.values() if "triangles" in t.rows]
-            raise KeyError(f"add_self_contact: there is no cloth {name!r}: {nearest(name, known)}")
+        if thing is None or thing.kind not in ("cloth", "soft"):
+            known = [t.name for t in self._draft.things.values() if t.kind in ("cloth", "soft")]
+            raise KeyError(f"add_self_contact: there is no cloth or soft solid {name!r}: {nearest(name, known)}")
         if "touch_vertices" in thing.rows:
             raise ValueError(f"add_self_contact: {name!r} touches itself already")
-        rest = self._draft.parameters[f"{name}.rest"].value
-        mesh = TriMesh(rest, self._draft.surfaces[name].faces)
+        faces = self._draft.surfaces[name].faces
+        outer, corners = np.unique(faces, return_inverse=True)  # The inside of a solid touches nothing.
+        mesh = TriMesh(self._draft.parameters[f"{name}.rest"].value[outer], corners.reshape(faces.shape))
         with self._whole():
-            add_self_contact(self._draft, name, thing.rows["particles"], mesh, thickness=thickness, ke=ke, kd=kd,
-                             kf=kf, mu=mu, damping=damping, touch=touch, smoothing=smoothing)  # fmt: skip
+            add_self_contact(self._draft, name, thing.rows["particles"].start + outer, mesh, thickness=thickness, ke=ke,
+                             kd=kd, kf=kf, mu=mu, damping=damping, touch=touch, smoothing=smoothing)  # fmt: skip
         return self

@@ -32,7 +32,7 @@ AHEAD = [
         air, bending, bodies, body_loads, body_planes, hard, implicit_bodies, loads, mass, membrane, pairing,
         particles, planes, self_contact, shapes, smoke, springs, tets, boxed=("dt", "first"),
     ),
-    *(one for family in body_contacts.FAMILIES.values() for one in aot.kernels(*vars(family).values())),
+    *(one for family in body_contacts.FAMILIES.values() for one in aot.kernels(*vars(family).values(), boxed=("dt",))),
     # What decides who meets whom, and how stiff a system is, has no gradient.
     *aot.kernels(
         surfaces, touching, air.air_damping, bending.hinge_stiffness, membrane.membrane_stiffness,

@@ -101,6 +101,13 @@ def body_masses(
 
 
 @kc.func
+def lightness(q: kc.quat, arm: kc.float3, n: kc.float3, mass: float, inverse: kc.mat33) -> float:
+    """The inverse mass of a point of a body along n; it is at `arm` from the centre of mass."""
+    t = kc.quat_rotate_inv(q, kc.cross(arm, n))
+    return 1.0 / mass + kc.dot(t, inverse * t)
+
+
+@kc.func
 def free_turn(w: kc.float3, I: kc.mat33, inverse: kc.mat33, dt: float) -> kc.float3:
     """The rotation vector of a body that turns freely for the time dt, in its frame, from its angular velocity there.
 

@@ -7,7 +7,8 @@ at the same point, half-way between two bodies or at the particle: momentum and 
 from types import SimpleNamespace
 
 import kernelc as kc
-from nablasim.physics.kernels.contact import contact_force, hinge_integral
+from nablasim.physics.kernels.bodies import FREE, lightness
+from nablasim.physics.kernels.contact import bounded, contact_force, hinge_integral
 from nablasim.physics.kernels.surfaces import grid_surface, mesh_surface, shape_surface
 
 
@@ -21,6 +22,11 @@ def kernels(surface):
         v: kc.Array[kc.float3],
         omega: kc.Array[kc.float3],
         com: kc.Array[kc.float3],
+        mass: kc.Array[float],
+        inverse: kc.Array[kc.mat33],
+        motion: kc.Array[int],
+        crowd: kc.Array[kc.float2],
+        dt: float,
         bound: kc.Array[kc.float4],
         point_start: kc.Array[int],
         point_count: kc.Array[int],
@@ -75,9 +81,15 @@ def kernels(surface):
                         n = kc.quat_rotate(qb, m)
                         at = centre - n * (ball[i] + 0.5 * gap)
                         velocity = v[a] + kc.cross(omega[a], at - x[a]) - v[b] - kc.cross(omega[b], at - x[b])
+                        pace = 0.0
+                        if motion[a] == FREE:
+                            pace += crowd[a].y * lightness(qa, at - mass_a, n, mass[a], inverse[a]) * dt
+                        if motion[b] == FREE:
+                            pace += crowd[b].y * lightness(qb, at - mass_b, n, mass[b], inverse[b]) * dt
                         part = share[i]
-                        force = contact_force(gap, velocity, n, k.x * part, k.y * part, k.z * part, k.w, law[r],
-                                              touch[r], smoothing[r], 0.0)  # fmt: skip
+                        kd = bounded(k.y * part, pace)
+                        force = contact_force(gap, velocity, n, k.x * part, kd, k.z * part, k.w, law[r], touch[r],
+                                              smoothing[r], 0.0)  # fmt: skip
                         total += force
                         turn_a += kc.cross(at - mass_a, force)
                         turn_b += kc.cross(at - mass_b, force)
@@ -134,6 +146,11 @@ def kernels(surface):
     def hit_forces(
         px: kc.Array[kc.float3],
         pv: kc.Array[kc.float3],
+        pf: kc.Array[kc.float3],
+        weight: kc.Array[float],
+        gravity: kc.Array[kc.float3],
+        dt: float,
+        motion: kc.Array[int],
         x: kc.Array[kc.float3],
         rot: kc.Array[kc.quat],
         v: kc.Array[kc.float3],
@@ -161,11 +178,15 @@ def kernels(surface):
         law: kc.Array[int],
         touch: kc.Array[float],
         smoothing: kc.Array[float],
-        pf: kc.Array[kc.float3],
+        f_contact: kc.Array[kc.float3],
         f: kc.Array[kc.float3],
         torque: kc.Array[kc.float3],
     ):
-        """Push a particle out of the surface of a body, and the body away from it."""
+        """Push a particle out of the surface of a body, and the body away from it.
+
+        Where nothing moves the body, dampers and friction are taken at the end of the step, as with planes: the other
+        forces `pf` say with which velocity it would end. A free body would have to know of all that touches it.
+        """
         r = kc.tid()
         i, b = particle[r], body[r]
         q = kc.normalize(rot[b])
@@ -180,8 +201,12 @@ def kernels(surface):
                 k = four[r]
                 n = kc.quat_rotate(q, m)
                 velocity = pv[i] - v[b] - kc.cross(omega[b], px[i] - x[b])
-                force = contact_force(gap, velocity, n, k.x, k.y, k.z, k.w, law[r], touch[r], smoothing[r], 0.0)
-                kc.atomic_add(pf, i, force)
+                pace = 0.0
+                if motion[b] != FREE:
+                    pace = weight[i] * dt
+                    velocity += (gravity[i] + pf[i] * weight[i]) * dt
+                force = contact_force(gap, velocity, n, k.x, k.y, k.z, k.w, law[r], touch[r], smoothing[r], pace)
+                kc.atomic_add(f_contact, i, force)
                 kc.atomic_sub(f, b, force)
                 kc.atomic_sub(torque, b, kc.cross(px[i] - x[b] - kc.quat_rotate(q, com[b]), force))
 

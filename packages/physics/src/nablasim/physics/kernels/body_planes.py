@@ -1,7 +1,8 @@
 """Kernels of the contact of bodies with half-spaces. A thread is a pair of a point of a body and a plane."""
 
 import kernelc as kc
-from nablasim.physics.kernels.contact import contact_force, hinge_integral
+from nablasim.physics.kernels.bodies import lightness
+from nablasim.physics.kernels.contact import bounded, contact_force, hinge_integral
 
 LEVEL = 1e-4
 """Square of the sine of the tilt up to which a rim counts as level; there its lowest point moves in from the edge."""
@@ -29,6 +30,10 @@ def body_plane_forces(
     v: kc.Array[kc.float3],
     omega: kc.Array[kc.float3],
     com: kc.Array[kc.float3],
+    mass: kc.Array[float],
+    inverse: kc.Array[kc.mat33],
+    crowd: kc.Array[kc.float2],
+    dt: float,
     local: kc.Array[kc.float3],
     ball: kc.Array[float],
     rim: kc.Array[float],
@@ -43,7 +48,10 @@ def body_plane_forces(
     f: kc.Array[kc.float3],
     torque: kc.Array[kc.float3],
 ):
-    """Push the point out of the half-space n·x < offset; the torque is about the centre of mass."""
+    """Push the point out of the half-space n·x < offset; the torque is about the centre of mass.
+
+    The damper is bounded, by the inverse mass of the point times how many points share the body.
+    """
     r = kc.tid()
     b, i, n = body[r], point[r], normal[r]
     q = kc.normalize(rot[b])
@@ -52,9 +60,11 @@ def body_plane_forces(
     if gap < smoothing[r]:
         k = four[r]
         velocity = v[b] + kc.cross(omega[b], arm)
-        force = contact_force(gap, velocity, n, k.x, k.y, k.z, k.w, law[r], touch[r], smoothing[r], 0.0)
+        lever = arm - kc.quat_rotate(q, com[b])
+        kd = bounded(k.y, crowd[b].x * lightness(q, lever, n, mass[b], inverse[b]) * dt)
+        force = contact_force(gap, velocity, n, k.x, kd, k.z, k.w, law[r], touch[r], smoothing[r], 0.0)
         kc.atomic_add(f, b, force)
-        kc.atomic_add(torque, b, kc.cross(arm - kc.quat_rotate(q, com[b]), force))
+        kc.atomic_add(torque, b, kc.cross(lever, force))
 
 
 @kc.kernel

@@ -12,6 +12,9 @@ above zero rounds the kinks of p, of f_n and of min: the force is then C1 in pos
 Dampers and friction may be taken at the end of a step: `pace` is then dt / mass, and the velocity is the one that the
 step would end with without this contact. They are solved for in closed form, never take more than the momentum that is
 there, and so limit no step, however light the particle. With pace = 0 it is the law itself.
+
+Where many contacts share a mass, they cannot be solved for one by one. There dampers are `bounded`: what the step can
+resolve is the law itself, and what is beyond takes about the momentum that is there.
 """
 
 import kernelc as kc
@@ -37,6 +40,15 @@ def hinge_integral(s: float, width: float) -> float:
     elif s < width:
         e = (s + width) * (s + width) * (s + width) / (12.0 * width)
     return e
+
+
+@kc.func
+def bounded(c: float, pace: float) -> float:
+    """A damper c that changes no velocity by more than all of it in a step: pace is dt times the inverse mass.
+
+    It is never above 1 / pace, and differs from c only by the square of pace · c.
+    """
+    return c / kc.sqrt(1.0 + (pace * c) * (pace * c))
 
 
 @kc.func

@@ -5,6 +5,7 @@ the gap C and the velocity v is pushed by -C / (dt² w), and held by at most mu 
 """
 
 import kernelc as kc
+from nablasim.physics.kernels.bodies import lightness
 from nablasim.physics.kernels.body_planes import support
 
 HARD = 2
@@ -106,12 +107,11 @@ def hard_body_weights(
     arm = support(q, local[i], ball[i], rim[i], n)
     lack, _ = body_lack(x[b], arm, v[b], omega[b], gravity[b], n, offset[r], dt)
     if law[r] == HARD and lack > 0.0:
-        lever = kc.quat_rotate_inv(q, arm) - com[b]
-        t = kc.cross(lever, kc.quat_rotate_inv(q, n))
-        along = 1.0 / mass[b] + kc.dot(t, inverse[b] * t)
+        lever = arm - kc.quat_rotate(q, com[b])
+        along = lightness(q, lever, n, mass[b], inverse[b])
         # The trace of (lever ×)ᵀ I⁻¹ (lever ×) is that in all three directions together.
-        I = inverse[b]
-        whole = kc.length_sq(lever) * kc.trace(I) - kc.dot(lever, I * lever)
+        t, I = kc.quat_rotate_inv(q, lever), inverse[b]
+        whole = kc.length_sq(t) * kc.trace(I) - kc.dot(t, I * t)
         kc.atomic_add(weights, b, kc.float2(along, 3.0 / mass[b] + whole - along))
 
 

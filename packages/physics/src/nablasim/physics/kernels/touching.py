@@ -109,7 +109,7 @@ def is_near(near: kc.Array[int], start: int, count: int, t: int) -> bool:
 @kc.func
 def insert(rows: kc.Array[int, 2], v: int, count: int, t: int):
     """Put a number into the ascending row of a vertex, which has `count` of them."""
-    assert count < rows.shape[1], "too many layers of cloth touch in one place: make it thinner"
+    assert count < rows.shape[1], "too many layers touch in one place: make them thinner"
     at = count
     while at > 0 and rows[v, at - 1] > t:
         rows[v, at] = rows[v, at - 1]
@@ -206,7 +206,7 @@ def pack_touching(many: kc.Array[int], found: kc.Array[int, 2], start: kc.Array[
     n = 0
     for v in range(many.shape[0]):
         start[v] = n
-        assert n + many[v] <= triangle.shape[0], "too many layers of cloth touch in one place: make it thinner"
+        assert n + many[v] <= triangle.shape[0], "too many layers touch in one place: make them thinner"
         for k in range(many[v]):
             triangle[n] = found[v, k]
             n += 1

@@ -8,11 +8,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from nablasim.physics.checks import filled, shaped
-from nablasim.physics.features import Supports, supports
+from nablasim.physics.features import Supports, crowd, supports
 from nablasim.physics.kernels import bodies as kernels
 from nablasim.physics.layout import Draft, Rows
 from nablasim.physics.solids import Solid
 from nablasim.physics.systems.bodies import (
+    CROWD,
     DENSITY,
     FACE,
     FACE_BODY,
@@ -82,9 +83,13 @@ def add_body(
     _add_motion(draft, name, rows, pos, rot, vel, omega)
     draft.parameter("gravity", GRAVITY, rows, gravity, unit="m/s²", uniform=True, about="acceleration of what falls")
     _add_contact(draft, name, rows, contact)
-    at, (*_, share, planes, others) = solid.points, solid.features
-    _add_sets(draft, rows, points.start, supports(at[:planes], np.ones(planes), *found), planes=1)
-    _add_sets(draft, rows, points.start + others, supports(at[others:], share[others:], *found), planes=0)
+    (mass, com, inertia), at, (*_, share, planes, others) = found, solid.points, solid.features
+    shares: list[float] = []
+    for first, last, part in ((0, planes, np.ones(planes)), (others, len(at), share[others:])):
+        sets = supports(at[first:last], part, mass, com, inertia)
+        _add_sets(draft, rows, points.start + first, sets, planes=int(first == 0 and not shares))
+        shares.append(crowd(sets, at[first:last] - com, mass, inertia))
+    draft.constant(CROWD, rows, shares)
 
 
 def add_obstacle(
@@ -101,6 +106,7 @@ def add_obstacle(
     """A body that nothing pushes: it stays, or moves with the velocities that it was given."""
     rows, _ = _add_solid(draft, name, "obstacle", solid)
     draft.index(MOTION.name, [kernels.DRIVEN])
+    draft.constant(CROWD, rows, [1.0, 1.0])
     draft.constant(DENSITY, rows, 1.0)
     for unset in (GIVEN_MASS, GIVEN_INERTIA):
         draft.constant(unset, rows, kernels.NONE)

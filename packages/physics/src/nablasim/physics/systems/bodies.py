@@ -32,6 +32,8 @@ GIVEN_INERTIA = Column("bodies.given_inertia", kc.mat33)
 SIZES = tuple(Column(f"bodies.size_{k}") for k in range(3))
 KE, KD, KF, MU = (Column(f"bodies.{q}") for q in ("ke", "kd", "kf", "mu"))
 """What a body brings to a contact, or `NONE`."""
+CROWD = Column("bodies.crowd", kc.float2)
+"""How many points share the body where it touches planes, and other bodies: see `features.crowd`."""
 SIZE = Column("bodies.size", kc.float3, role="derived")
 FOUR = Column("bodies.four", kc.float4, role="derived")
 MASS, VOLUME = Column("bodies.mass", role="derived"), Column("bodies.volume", role="derived")
@@ -63,9 +65,9 @@ class Bodies(System):
     """Momentum and angular momentum of bodies; gravity is an acceleration."""
 
     name = "bodies"
-    columns = (X, ROT, V, OMEGA, F, TORQUE, GRAVITY, DENSITY, GIVEN_MASS, GIVEN_INERTIA, *SIZES, KE, KD, KF, MU, SIZE,
-               FOUR, MASS, VOLUME, COM, FIRST, INERTIA, INVERSE, SECOND, VERTEX, SPREAD, ROUND, SHARE, LOCAL, BALL, RIM,
-               SET_NORMAL)  # fmt: skip
+    columns = (X, ROT, V, OMEGA, F, TORQUE, GRAVITY, DENSITY, GIVEN_MASS, GIVEN_INERTIA, *SIZES, KE, KD, KF, MU, CROWD,
+               SIZE, FOUR, MASS, VOLUME, COM, FIRST, INERTIA, INVERSE, SECOND, VERTEX, SPREAD, ROUND, SHARE, LOCAL,
+               BALL, RIM, SET_NORMAL)  # fmt: skip
     indices = (KIND, MOTION, REFERENCE, PLANE_COUNT, POINT_START, POINT_COUNT, OF_BODY, FACE, FACE_BODY, SET_BODY,
                SET_PLANES, MEMBER, MEMBER_OF)  # fmt: skip
 
@@ -114,10 +116,11 @@ class Bodies(System):
 
 
 def contact_rates(a: Arrays, planes: bool) -> NDArray[np.float64]:
-    """How fast contacts of unit stiffness can move each body (1/kg): k / m is this times ke, c / m this times kd.
+    """How fast contacts of unit stiffness can move each body (1/kg): k / m is this times ke.
 
     Several points touch at a time, and turn the body as well as they push it: the modes of all of them together count.
-    Friction does not: beyond its own limit it changes sign from step to step, but stays below mu times the pressure.
+    Dampers do not: they are bounded by what a step can resolve. Nor does friction: beyond its own limit it changes sign
+    from step to step, but stays below mu times the pressure.
     """
     mass, com, inertia, local = (a.numpy(column).astype(np.float64) for column in (MASS, COM, INERTIA, LOCAL))
     body, arms = a.numpy(SET_BODY), local - com[a.numpy(OF_BODY)]
@@ -130,8 +133,8 @@ def contact_rates(a: Arrays, planes: bool) -> NDArray[np.float64]:
     return most * (a.numpy(MOTION) == kernels.FREE)
 
 
-def contact_limit(body: NDArray[np.int32], count: int, k: NDArray[Any], c: NDArray[Any]) -> Limit:
-    """The limit of `count` bodies for contacts of some of them, with stiffness and damping per mass."""
+def contact_limit(body: NDArray[np.int32], count: int, k: NDArray[Any]) -> Limit:
+    """The limit of `count` bodies for contacts of some of them, with stiffness per mass."""
     most = np.zeros(count)
-    np.maximum.at(most, body, step_rate(k, c, np.ones(len(body))))
-    return Limit("bodies", most, "its contact (ke, kd)", "soften the contact", safety=CONTACT_SAFETY)
+    np.maximum.at(most, body, step_rate(k, np.zeros_like(k), np.ones(len(body))))
+    return Limit("bodies", most, "its contact (ke)", "soften the contact", safety=CONTACT_SAFETY)

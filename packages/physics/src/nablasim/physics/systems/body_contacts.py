@@ -89,9 +89,10 @@ class Pairs(System):
         kc.launch(pair_of_bodies, a.rows(self.name), given, [a[self.contact.four]], parts=a.parts)
 
     def forces(self, s: Step) -> None:
-        moving = [s[b.X], s[b.ROT], s[b.V], s[b.OMEGA], s[b.COM], s[surfaces.BOUND]]
-        given = [*moving, s[b.POINT_START], s[b.POINT_COUNT], s[b.BALL], s[b.SHARE], *surfaces.geometry(s), s[self.one],
-                 s[self.other], *self.contact.law_of(s)]  # fmt: skip
+        moving = [s[b.X], s[b.ROT], s[b.V], s[b.OMEGA], s[b.COM]]
+        light = [s[b.MASS], s[b.INVERSE], s[b.MOTION], s[b.CROWD], s.ahead, s[surfaces.BOUND]]
+        points = [s[b.POINT_START], s[b.POINT_COUNT], s[b.BALL], s[b.SHARE]]
+        given = [*moving, *light, *points, *surfaces.geometry(s), s[self.one], s[self.other], *self.contact.law_of(s)]
         kc.launch(FAMILIES[self.family].pair_forces, s.rows(self.name), given, [s[b.F], s[b.TORQUE]], parts=s.parts)
 
     def energy(self, s: Step) -> Any:
@@ -105,9 +106,8 @@ class Pairs(System):
     def limits(self, a: Arrays) -> list[Limit]:
         four, one, other = a.numpy(self.contact.four), a.numpy(self.one), a.numpy(self.other)
         rates = b.contact_rates(a, planes=False)
-        both = rates[one] + rates[other]
-        k, c = both * four[:, 0], both * four[:, 1]
-        return [b.contact_limit(body, a.rows("bodies"), k, c) for body in (one, other)]
+        k = (rates[one] + rates[other]) * four[:, 0]
+        return [b.contact_limit(body, a.rows("bodies"), k) for body in (one, other)]
 
 
 class ShapePairs(Pairs):
@@ -143,9 +143,10 @@ class Hits(System):
         kc.launch(pair_with_particle, a.rows(self.name), given, [a[self.contact.four]], parts=a.parts)
 
     def forces(self, s: Step) -> None:
-        moving = [s[p.X], s[p.V], s[b.X], s[b.ROT], s[b.V], s[b.OMEGA], s[b.COM], s[surfaces.BOUND]]
-        given = [*moving, *surfaces.geometry(s), s[self.particle], s[self.body], *self.contact.law_of(s)]
-        sums = [s[p.F], s[b.F], s[b.TORQUE]]
+        particles = [s[p.X], s[p.V], s[p.F], s[p.WEIGHT], s[p.GRAVITY], s.ahead]
+        moving = [s[b.MOTION], s[b.X], s[b.ROT], s[b.V], s[b.OMEGA], s[b.COM], s[surfaces.BOUND]]
+        given = [*particles, *moving, *surfaces.geometry(s), s[self.particle], s[self.body], *self.contact.law_of(s)]
+        sums = [s[p.CONTACT_F], s[b.F], s[b.TORQUE]]
         kc.launch(FAMILIES[self.family].hit_forces, s.rows(self.name), given, sums, parts=s.parts)
 
     def energy(self, s: Step) -> Any:
@@ -160,7 +161,9 @@ class Hits(System):
         # Both sides give way: as if the particle were lighter.
         softer = 1 + a.numpy(p.MASS)[particle] * b.contact_rates(a, planes=False)[body]
         most, weight = np.zeros(a.rows("particles")), a.numpy(p.WEIGHT)[particle]
-        np.maximum.at(most, particle, step_rate(four[:, 0] * softer, four[:, 1] * softer, weight))
+        # Dampers of what nothing moves are taken at the end of the step.
+        damper = four[:, 1] * (a.numpy(b.MOTION)[body] == FREE)
+        np.maximum.at(most, particle, step_rate(four[:, 0] * softer, damper * softer, weight))
         return [Limit("particles", most, "its contact (ke, kd)", "soften the contact", safety=CONTACT_SAFETY)]
 
 

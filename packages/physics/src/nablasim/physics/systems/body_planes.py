@@ -48,9 +48,11 @@ class BodyPlanes(System):
         kc.launch(pair_with_plane, a.rows(self.name), given, [a[FOUR]], parts=a.parts)
 
     def forces(self, s: Step) -> None:
-        bodies = [s[b.X], s[b.ROT], s[b.V], s[b.OMEGA], s[b.COM], s[b.LOCAL], s[b.BALL], s[b.RIM]]
+        bodies = [s[b.X], s[b.ROT], s[b.V], s[b.OMEGA], s[b.COM], s[b.MASS], s[b.INVERSE], s[b.CROWD], s.ahead]
+        points = [s[b.LOCAL], s[b.BALL], s[b.RIM]]
         plane = [s[BODY], s[POINT], s[NORMAL], s[OFFSET], s[FOUR], s[LAW], s[TOUCH], s[SMOOTHING]]
-        kc.launch(body_plane_forces, s.rows(self.name), [*bodies, *plane], [s[b.F], s[b.TORQUE]], parts=s.parts)
+        given = [*bodies, *points, *plane]
+        kc.launch(body_plane_forces, s.rows(self.name), given, [s[b.F], s[b.TORQUE]], parts=s.parts)
         if (s.numpy(LAW) == HARD).any():
             self._hard_forces(s)
 
@@ -74,7 +76,7 @@ class BodyPlanes(System):
     def limits(self, a: Arrays) -> list[Limit]:
         four, body = a.numpy(FOUR), a.numpy(BODY)
         rate = b.contact_rates(a, planes=True)[body]
-        return [b.contact_limit(body, a.rows("bodies"), rate * four[:, 0], rate * four[:, 1])]
+        return [b.contact_limit(body, a.rows("bodies"), rate * four[:, 0])]
 
 
 def add_rows(draft: Draft) -> Rows:

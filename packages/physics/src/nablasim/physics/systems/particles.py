@@ -26,7 +26,8 @@ if TYPE_CHECKING:
 X = Column("particles.x", kc.float3, role="state")
 V = Column("particles.v", kc.float3, role="state")
 F = Column("particles.f", kc.float3, role="sum")
-CONTACT_F = Column("particles.contact_f", kc.float3, role="sum", by=("plane_contacts",))
+CONTACTS = ("plane_contacts", "shape_hits", "mesh_hits", "grid_hits")
+CONTACT_F = Column("particles.contact_f", kc.float3, role="sum", by=CONTACTS)
 """Forces of contacts that look at all the others first: they take dampers and friction at the end of the step."""
 GIVEN_MASS = Column("particles.given_mass")
 MASS = Column("particles.mass", role="derived")

@@ -1,6 +1,7 @@
-"""Compliant contact of cloth with itself and with other cloth: vertices against triangles, found anew in every step.
+"""Compliant contact of deformable surfaces with themselves and each other: vertices against triangles, found anew in
+every step.
 
-All cloth that was given to `Scene.add_self_contact` takes part. A row of `touch_vertices` is a vertex, of
+All cloth and solids that were given to `Scene.add_self_contact` take part. A row of `touch_vertices` is a vertex, of
 `touch_triangles` a triangle, of `touch_near` a pair of both that is closer than the thickness at rest, which is no
 contact; `touch_worlds` has one row, so that its number tells the copies of a batch apart.
 """
@@ -18,9 +19,9 @@ from nablasim.physics.checks import filled
 from nablasim.physics.kernels import self_contact as kernels
 from nablasim.physics.kernels import touching as search
 from nablasim.physics.kernels.pairing import join_four
-from nablasim.physics.layout import Column, Draft, Index, Layout, Rows
+from nablasim.physics.layout import Column, Draft, Index, Layout
 from nablasim.physics.mesh import TriMesh
-from nablasim.physics.systems.particles import F, V, X
+from nablasim.physics.systems.particles import WEIGHT, F, V, X
 from nablasim.physics.systems.planes import LAWS
 from nablasim.physics.systems.system import System
 
@@ -53,9 +54,9 @@ class SelfContact(System):
         kc.launch(join_four, a.rows("touch_vertices"), [a[KE], a[KD], a[KF], a[MU]], [a[FOUR]])
 
     def forces(self, s: Step) -> None:
-        mine = [s[PARTICLE], s[THICKNESS], s[FOUR], s[LAW], s[TOUCH], s[SMOOTHING]]
-        contacts = [s[CORNERS], *find(s)]
-        given = [s[X], s[V], *mine, *contacts]
+        moving = [s[X], s[V], s[WEIGHT], s.ahead]
+        mine = [s[PARTICLE], s[AROUND], s[THICKNESS], s[FOUR], s[LAW], s[TOUCH], s[SMOOTHING]]
+        given = [*moving, *mine, s[CORNERS], *find(s)]
         kc.launch(kernels.self_contact_forces, s.rows("touch_vertices"), given, [s[F]], parts=s.parts)
 
     def energy(self, s: Step) -> Any:
@@ -70,7 +71,7 @@ class SelfContact(System):
 
     def stiffness(self, a: Arrays, bounds: Bounds) -> None:
         given = [a[PARTICLE], a[AROUND], a[FOUR]]
-        kc.launch(kernels.self_contact_stiffness, a.rows("touch_vertices"), given, [bounds.contact_k, bounds.contact_c])
+        kc.launch(kernels.self_contact_stiffness, a.rows("touch_vertices"), given, [bounds.contact_k])
 
 
 def find(s: Step) -> tuple[Any, Any]:
@@ -95,7 +96,7 @@ def find(s: Step) -> tuple[Any, Any]:
 def add_self_contact(
     draft: Draft,
     name: str,
-    particles: Rows,
+    particles: NDArray[np.integer],
     mesh: TriMesh,
     *,
     thickness: float | None,
@@ -107,7 +108,7 @@ def add_self_contact(
     touch: float | None,
     smoothing: float,
 ) -> None:
-    """Let the vertices and triangles of a cloth touch; `mesh` is its shape at rest."""
+    """Let the vertices and triangles of a surface touch; `mesh` is its shape at rest, `particles` its vertices."""
     if damping not in LAWS:
         raise ValueError(f'{name}: damping is "smooth" or "linear", not {damping!r}')
     ends = mesh.vertices[mesh.edges]
@@ -119,9 +120,9 @@ def add_self_contact(
     near = near_pairs(mesh, float(thick))
     rows, faces = draft.rows("touch_vertices", n), draft.rows("touch_triangles", m)
     pairs = draft.rows("touch_near", len(near))
-    draft.thing(name, "cloth", rows, faces, pairs)
+    draft.thing(name, draft.things[name].kind, rows, faces, pairs)
     count = np.bincount(near[:, 0], minlength=n)
-    draft.index(PARTICLE.name, np.arange(n) + particles.start)
+    draft.index(PARTICLE.name, particles)
     draft.index(WORLD.name, np.zeros(n))
     draft.index(NEAR_START.name, pairs.start + np.cumsum(count) - count)
     draft.index(NEAR_COUNT.name, count)
@@ -131,13 +132,13 @@ def add_self_contact(
     draft.index(CORNERS.name, mesh.faces + rows.start)
     draft.index(TRIANGLE_WORLD.name, np.zeros(m))
     for quantity, column, value, unit, about in (
-        ("thickness", THICKNESS, thick, "m", "distance at which layers of cloth begin to touch"),
+        ("thickness", THICKNESS, thick, "m", "distance at which surfaces begin to touch"),
         ("self_ke", KE, ke, "N/m", ""), ("self_kd", KD, kd, "N s/m", ""), ("self_kf", KF, kf, "N s/m", ""),
         ("self_mu", MU, mu, "1", ""),
     ):  # fmt: skip
         filled(f"{name}.{quantity}", value, (), positive=True, allow_zero=True)
         draft.parameter(f"{name}.{quantity}", column, rows, value, unit=unit, bounds=(0.0, None), uniform=True,
-                        about=about or "contact with cloth")  # fmt: skip
+                        about=about or "contact with deformable surfaces")  # fmt: skip
     draft.constant(TOUCH, rows, filled(f"{name}: touch", 0.2 * thick if touch is None else touch, (), positive=True))
     draft.constant(SMOOTHING, rows, filled(f"{name}: smoothing", smoothing, (), positive=True, allow_zero=True))
 
