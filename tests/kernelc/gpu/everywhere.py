@@ -30,7 +30,6 @@ LEFT_OUT = {
     "kernelc/toolchain/": "builds for the CPU",
     "kernelc/errors/test_machine.py": "tests the compiler of the machine",
     "benchmarks/": "compares with hand-written C++",
-    "render/test_costs.py": "measures time and memory of the CPU",
     "test_docs.py": "builds nothing",
     "kernelc/interop/test_dlpack.py::test_memory_of_other_devices_is_refused": "here is such a device",
     "kernelc/errors/test_debug.py::test_what_goes_wrong_is_found[all_store-cpu": "of many that meet, any is named",
