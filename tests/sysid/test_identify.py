@@ -16,6 +16,7 @@ from typer.testing import CliRunner
 
 from nablasim import render
 from nablasim.sysid.cli import app
+from nablasim.sysid.identify import prepare
 
 COMMAND = [sys.executable, "-c", "from nablasim.sysid.cli import app; app()"]
 
@@ -190,8 +191,6 @@ def test_a_fit_that_diverges_says_so(folder, tmp_path):
 def test_a_scene_that_is_not_in_the_video_is_warned_about(folder, tmp_path):
     text = thrown.SCENE.replace("position: [-1.2, 1.2, 0]", "position: [1.2, 2.2, 0]").replace("0.8 s", "0.1 s")
     (tmp_path / "scene.yaml").write_text(text, encoding="utf-8")
-    from nablasim.sysid.identify import prepare
-
     case = prepare(folder / "throw.mp4", tmp_path / "scene.yaml", ["density"])
     assert "of the silhouette in common: check the camera" in case.warnings[-1]
 
@@ -201,9 +200,22 @@ def test_colours_tell_it_as_well(folder, tmp_path):
     text = text.replace("    density: 5", "    color: '#cc4026'\n    density: 5")
     text += "light: {ambient: 0.35, sun: 0.65, direction: [0.4, 0.8, 0.5], background: [0.72, 0.73, 0.74]}\n"
     (tmp_path / "scene.yaml").write_text(text, encoding="utf-8")
-    from nablasim.sysid.identify import prepare
-
     problem = prepare(folder / "throw.mp4", tmp_path / "scene.yaml", ["density"]).problem
     assert problem.bound.target.shape == (25, 40 * 50 * 3)
     losses = [problem.loss({"block.density": density}) for density in (4.0, 6.0, 7.0, 8.5, 12.0)]
     assert min(losses) == losses[2]
+
+
+@pytest.mark.nightly
+def test_certified_intervals_of_compressed_videos_hold_the_truth_nine_times_in_ten(tmp_path):
+    inside, certified, rng = 0, 0, np.random.default_rng(100)
+    for k in range(25):
+        density, damping = np.exp(rng.uniform(np.log([3, 6]), np.log([15, 40])))
+        truth = {"block.density": density, "floor.kd": damping}
+        thrown.write(tmp_path, truth=tuple(truth.items()), seed=k)
+        fit = prepare(tmp_path / "throw.mp4", tmp_path / "scene.yaml", ["density", "restitution"]).fit(seed=k)
+        for name, value in (("block.density", density), ("floor.restitution", thrown.restitution(truth))):
+            certified += fit[name].certified
+            inside += fit[name].certified and fit[name].low <= value <= fit[name].high
+    assert certified >= 30
+    assert 0.80 <= inside / certified <= 0.98, f"{inside} of {certified}"

@@ -158,3 +158,11 @@ def test_frames_that_show_something_else_are_noticed():
     fit = beam_problem(sysid.Video(frames, video.times)).fit()
     assert not fit["beam.mu"].certified
     assert any("4 of 13 frames show something else, from number 9 on" in w for w in fit["beam.mu"].why)
+
+
+def test_frames_whose_errors_are_alike_count_as_one():
+    video = film(beam(), frames=7, every=32).with_noise(0.03, np.random.default_rng(0))
+    one, nine = (beam_problem(video, observe=sysid.Pictures(silhouette(), alike=n)).fit() for n in (1, 9))
+    for name in ("beam.mu", "beam.lam"):
+        assert nine[name].value == pytest.approx(one[name].value)
+        assert nine[name].std == pytest.approx(3 * one[name].std)

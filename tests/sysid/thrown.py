@@ -42,15 +42,15 @@ TRUTH = {"block.density": 7.0, "floor.kd": 14.0}
 VIEW = {"eye": (0, 1.5, 6), "target": (0, 1, 0), "fov": 45}
 
 
-def restitution() -> float:
-    mass = TRUTH["block.density"] * 0.8 * 0.6 * 1.0
-    return float(restitution_of(TRUTH["floor.kd"], stiffness=900.0, mass=mass))
+def restitution(truth=TRUTH) -> float:
+    mass = truth["block.density"] * 0.8 * 0.6 * 1.0
+    return float(restitution_of(truth["floor.kd"], stiffness=900.0, mass=mass))
 
 
 @cache
-def frames(noise: float = 0.02, seed: int = 0, seconds: float = 0.8) -> np.ndarray:
+def frames(noise: float = 0.02, seed: int = 0, seconds: float = 0.8, truth=()) -> np.ndarray:
     """Bytes (n, 160, 200, 3), of a simulation with four times finer steps than the scene's."""
-    model = Stage(parse_scene(SCENE)).model.replace(TRUTH)
+    model = Stage(parse_scene(SCENE)).model.replace({**TRUTH, **dict(truth)})
     motion = ph.rollout(model, dt=1 / 1920, steps=64 * round(30 * seconds), every=64)
     corners = motion.vertices("block").numpy()
     return film(corners, model.surfaces["block"].faces, size=(160, 200), noise=noise, seed=seed, **VIEW)

@@ -43,6 +43,11 @@ class Bound(ABC):
     """What rounding makes of a number of J."""
 
     @property
+    def alike(self) -> int:
+        """Frames whose errors hang together: so many of them tell as much as one."""
+        return 1
+
+    @property
     def usual_noise(self) -> float:
         """The noise that was stated, or that is to be expected."""
         return self.noise if self.noise is not None else 100 * self.floor
@@ -129,6 +134,7 @@ class Pictures:
     objects: the names of what is drawn; everything that has a surface
     loss: what of the pictures is compared
     paint: passed to the renderer, such as colors, uvs and texture: of all vertices of the objects in their order
+    alike: frames whose errors hang together, so that as many of them tell as much as one; makes intervals wider
     """
 
     renderer: Any
@@ -137,6 +143,7 @@ class Pictures:
     paint: Mapping[str, Any] = field(default_factory=dict)
     noise: float | None = None
     real: str = "float32"
+    alike: int = 1
 
     def bind(self, model: Any, target: Any) -> Bound:
         if not isinstance(target, Video):
@@ -191,6 +198,10 @@ class _BoundPictures(Bound):
     faces: NDArray[np.int32]
     size: tuple[int, int]
     channels: int
+
+    @property
+    def alike(self) -> int:
+        return self.given.alike
 
     def rows(self, seen: Seen, frames: Sequence[int]) -> Any:
         pictures = self.pictures(seen, frames)

@@ -118,8 +118,8 @@ def covariance_of(problem: Problem, slopes: Slopes, floor: float) -> NDArray[np.
 
     M is Jᵀ diag(r²) J, right for noise of different strength in different pixels; where residuals of a frame hang
     together, the sum over frames of (Jᵀ r)(Jᵀ r)ᵀ is larger, and the larger of both is taken for each coordinate.
-    `floor` is what rounding alone makes of a number. Where nothing is known, a standard deviation is ten times the
-    range.
+    Where errors are alike in several frames, those count as one. `floor` is what rounding alone makes of a number.
+    Where nothing is known, a standard deviation is ten times the range.
     """
     variance = max(slopes.loss, floor**2)
     # What the bounds say, ten times weakened: enough to invert, and to make blind directions wide.
@@ -130,7 +130,7 @@ def covariance_of(problem: Problem, slopes: Slopes, floor: float) -> NDArray[np.
     scores = slopes.gradient @ known
     clustered = scores.T @ scores
     growth = np.sqrt(np.maximum(1.0, np.diag(clustered) / np.maximum(np.diag(plain), 1e-300)))
-    return plain * np.outer(growth, growth) + variance * blind
+    return problem.bound.alike * plain * np.outer(growth, growth) + variance * blind
 
 
 def inverses(
