@@ -53,6 +53,7 @@ def test_what_the_frames_cannot_tell_is_never_certified():
         assert not fit["mass"].certified and not fit["damping"].certified
         said = problem.identifiability()
         assert any("damping and mass" in w or "mass" in w for w in said.warnings)
+        assert "nothing is known along" in str(said) and "correlation of damping and mass: +" in str(said)
 
 
 def test_the_mass_of_what_falls_freely_is_never_certified():

@@ -21,6 +21,8 @@ from nablasim.sysid.problem import Problem, Slopes
 LEVEL = 0.9
 NEAR = 0.3
 """Standard deviations: how near the minimum must be, and how near to each other the ends of two starts."""
+RELATED = 0.5
+"""Correlations from here on are printed."""
 TELLING = 0.5
 """An interval wider than this part of the bounds says nothing."""
 
@@ -206,6 +208,10 @@ class Identifiability:
         lines = [f"what {self.points} blind points can tell, for noise of {self.noise:.2g}:"]
         for name, std in zip(self.names, self.std):
             lines.append(f"  {name:{width}}  " + ("cannot be told" if std > 1 else f"to {std:.2g} of its value"))
+        for j, k in zip(*np.triu_indices(len(self.names), 1)):
+            if abs(self.correlations[j, k]) >= RELATED and np.isfinite(self.std[[j, k]]).all():
+                lines.append(f"  correlation of {self.names[j]} and {self.names[k]}: {self.correlations[j, k]:+.2f}")
+        lines += [f"  nothing is known along {way}" for way in self.blind]
         return "\n".join([*lines, *(f"  warning: {w}" for w in self.warnings)])
 
     __repr__ = __str__
