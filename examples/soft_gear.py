@@ -1,6 +1,6 @@
 """A soft gear is thrown on the floor, rolls, deforms and comes to rest.
 
-    python examples/soft_gear.py [--out out] [--seconds 2]
+    python examples/soft_gear.py [--out out] [--seconds 4]
 
 Writes soft_gear.mp4 and soft_gear.png, a sheet of frames.
 """
@@ -45,6 +45,6 @@ def main(out: Path, seconds: float) -> None:
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--out", type=Path, default=Path("out"))
-    parser.add_argument("--seconds", type=float, default=2.0)
+    parser.add_argument("--seconds", type=float, default=4.0)
     options = parser.parse_args()
     main(options.out, options.seconds)
