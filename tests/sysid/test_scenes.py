@@ -101,7 +101,7 @@ def test_restitution_follows_what_else_is_found():
         ("30 fps", "fast", "line 2: video.fps: 'fast' is not a quantity"),
         ("box: [80 cm, 60 cm, 1 m]", "bocks: 1 m", "line 11: objects.block.shape: unknown key 'bocks'.*'box'"),
         ("box: [80 cm, 60 cm, 1 m]", "box: [80 cm, 60 cm]", "line 11: objects.block.shape.box"),
-        ("box: [80 cm, 60 cm, 1 m]", "sphere: -1 m", "line 10: objects.block: .*positive"),
+        ("box: [80 cm, 60 cm, 1 m]", "sphere: -1 m", "line 11: objects.block.shape: Sphere: .*positive"),
         ("box: [80 cm, 60 cm, 1 m]", "mesh: duck.obj", "line 11: objects.block.shape.mesh: there is no file duck.obj"),
         ("    shape:", "    kind: rigit\n    shape:", "unknown kind 'rigit': did you mean 'rigid'?"),
         ("    density: 5 kg/m^3\n", "", "line 10: objects.block: give density or mass"),

@@ -101,7 +101,7 @@ def _more_parts(model: Model, dt: float, error: StepTooLarge) -> int:
     if model.layout.things[error.thing].kind != "cloth" or parts > MOST_PARTS:
         raise error
     warn(
-        f"{error.thing!r}: waves in the plane of cloth are fast, and dt = {dt:g} s is beyond their limit of about "
+        f"{error.thing!r}: cloth is light and stiff in its plane, and dt = {dt:g} s is beyond its limit of about "
         f"{error.limit:.3g} s. Each step is taken as {parts} shorter ones; substeps={parts} says that it is meant",
         StepShortened, stacklevel=3,
     )  # fmt: skip

@@ -5,11 +5,7 @@ the two cloths have.
 """
 
 import kernelc as kc
-from nablasim.physics.kernels.contact import bounded, contact_force, hinge_integral
-
-MANY = 4.0
-"""Contacts that a vertex may have at a time, for each triangle around it: upon a vertex of another layer, from both
-sides, as a vertex and as a corner."""
+from nablasim.physics.kernels.contact import contact_force, hinge_integral
 
 
 @kc.func
@@ -27,15 +23,12 @@ def touch_forces(
     law: int,
     touch: float,
     smoothing: float,
-    pace: kc.float4,
 ):
     """The forces on a vertex and on the three corners of a triangle: no net force and no net torque.
 
     The vertex rubs against what it would touch if the triangle were thicker: the point q of the triangle nearest to it,
     carried on by the turning of the triangle to where the vertex is. So a fold that spins as a whole is not braked, and
     friction, which acts at a distance from q, is balanced by a couple on the triangle.
-
-    pace: dt times the inverse mass of each of the four, for as many contacts as they may have; dampers are bounded.
     """
     w = kc.closest_point_triangle(p, a, b, c)
     r = p - (a * w.x + b * w.y + c * w.z)
@@ -49,10 +42,7 @@ def touch_forces(
     spin = curl - N * (0.5 * kc.dot(N, curl))
     u = vp - (va * w.x + vb * w.y + vc * w.z) - kc.cross(spin, r)
     gap, normal = kc.length(r) - thickness, kc.normalize(r)
-    together = pace.x + pace.y * w.x + pace.z * w.y + pace.w * w.z
-    # Friction is capped by the pressure: it need not be held back for more contacts than one layer makes.
-    kd, kf = bounded(four.y, together), bounded(four.z, together / MANY)
-    force = contact_force(gap, u, normal, four.x, kd, kf, four.w, law, touch, smoothing, 0.0)
+    force = contact_force(gap, u, normal, four.x, four.y, four.z, four.w, law, touch, smoothing, 0.0)
     torque = kc.cross(force, r)
     couple = torque - N * (0.5 * kc.dot(N, torque))
     return (
@@ -67,10 +57,7 @@ def touch_forces(
 def self_contact_forces(
     x: kc.Array[kc.float3],
     v: kc.Array[kc.float3],
-    weight: kc.Array[float],
-    dt: float,
     particle: kc.Array[int],
-    around: kc.Array[int],
     thickness: kc.Array[float],
     four: kc.Array[kc.float4],
     law: kc.Array[int],
@@ -88,10 +75,8 @@ def self_contact_forces(
         first = corners[t, 0]
         i, a, b, c = particle[r], particle[first], particle[corners[t, 1]], particle[corners[t, 2]]
         thick, numbers = 0.5 * (thickness[r] + thickness[first]), (four[r] + four[first]) * 0.5
-        many = MANY * float(max(around[r], around[first])) * dt
-        pace = kc.float4(weight[i], weight[a], weight[b], weight[c]) * many
         fi, fa, fb, fc = touch_forces(
-            x[i], x[a], x[b], x[c], v[i], v[a], v[b], v[c], thick, numbers, law[r], touch[r], smoothing[r], pace
+            x[i], x[a], x[b], x[c], v[i], v[a], v[b], v[c], thick, numbers, law[r], touch[r], smoothing[r]
         )
         kc.atomic_add(f, i, fi)
         kc.atomic_add(f, a, fa)
@@ -130,7 +115,10 @@ def self_contact_stiffness(
     around: kc.Array[int],
     four: kc.Array[kc.float4],
     k: kc.Array[float],
+    c: kc.Array[float],
 ):
     """A vertex upon a vertex of another layer: each touches all triangles around the other one."""
     r = kc.tid()
-    kc.atomic_max(k, particle[r], MANY * float(around[r]) * four[r].x)
+    i, many = particle[r], 4.0 * float(around[r])
+    kc.atomic_max(k, i, many * four[r].x)
+    kc.atomic_max(c, i, many * max(four[r].y, four[r].z))

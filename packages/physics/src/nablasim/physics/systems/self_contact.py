@@ -21,7 +21,7 @@ from nablasim.physics.kernels import touching as search
 from nablasim.physics.kernels.pairing import join_four
 from nablasim.physics.layout import Column, Draft, Index, Layout
 from nablasim.physics.mesh import TriMesh
-from nablasim.physics.systems.particles import WEIGHT, F, V, X
+from nablasim.physics.systems.particles import F, V, X
 from nablasim.physics.systems.planes import LAWS
 from nablasim.physics.systems.system import System
 
@@ -54,9 +54,8 @@ class SelfContact(System):
         kc.launch(join_four, a.rows("touch_vertices"), [a[KE], a[KD], a[KF], a[MU]], [a[FOUR]])
 
     def forces(self, s: Step) -> None:
-        moving = [s[X], s[V], s[WEIGHT], s.ahead]
-        mine = [s[PARTICLE], s[AROUND], s[THICKNESS], s[FOUR], s[LAW], s[TOUCH], s[SMOOTHING]]
-        given = [*moving, *mine, s[CORNERS], *find(s)]
+        mine = [s[PARTICLE], s[THICKNESS], s[FOUR], s[LAW], s[TOUCH], s[SMOOTHING]]
+        given = [s[X], s[V], *mine, s[CORNERS], *find(s)]
         kc.launch(kernels.self_contact_forces, s.rows("touch_vertices"), given, [s[F]], parts=s.parts)
 
     def energy(self, s: Step) -> Any:
@@ -71,7 +70,7 @@ class SelfContact(System):
 
     def stiffness(self, a: Arrays, bounds: Bounds) -> None:
         given = [a[PARTICLE], a[AROUND], a[FOUR]]
-        kc.launch(kernels.self_contact_stiffness, a.rows("touch_vertices"), given, [bounds.contact_k])
+        kc.launch(kernels.self_contact_stiffness, a.rows("touch_vertices"), given, [bounds.contact_k, bounds.contact_c])
 
 
 def find(s: Step) -> tuple[Any, Any]:
