@@ -23,6 +23,7 @@ from kernelc.toolchain import ARCHITECTURES, fatbins, has_nvcc, nvcc
 from kernelc.toolchain.probe import program
 
 ROOT = Path(__file__).parents[3]
+TABLE = ROOT / "docs/kernelc/cuda_resources.md"
 needs_nvcc = pytest.mark.skipif(not has_nvcc(), reason="there is no nvcc here: pip install nvidia-cuda-nvcc")
 QUICK = ("-Xcicc", "-O0", "-Xptxas", "-O1")
 """For when the machine code does not matter, only what nvcc says."""
@@ -48,6 +49,11 @@ def test_no_kernel_of_the_repository_is_forgotten():
              for f in repository.kernels()}  # fmt: skip
     missing = [(path, name) for path, name in decorated() if (str(path), name) not in found]
     assert not missing
+
+
+def test_the_table_of_resources_has_a_row_for_every_kernel():
+    rows = {line.split("`")[1] for line in TABLE.read_text().splitlines() if line.startswith("| `")}
+    assert rows == {f.name for f in repository.kernels()}  # else: make resources
 
 
 def decorated():
