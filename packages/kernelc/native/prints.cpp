@@ -18,6 +18,29 @@ void PrintBatch::add(int32_t site, int64_t thread, int32_t count, const double* 
     values.insert(values.end(), data, data + count);
 }
 
+// There are kLimit values or more. Chunks mostly come in ascending order; where one does not, what lies beyond the first
+// kLimit values is dropped, and the chunk has room if anything that is left comes after it.
+bool PrintBatch::leaves_room(int64_t first) {
+    const auto lower = [](const Print& one, const Print& other) { return one.thread < other.thread; };
+    if (std::max_element(entries.begin(), entries.end(), lower)->thread < first) return false;
+    std::stable_sort(entries.begin(), entries.end(), lower);
+    std::vector<double> kept;
+    uint64_t weight = 0;
+    size_t count = 0;
+    for (; count < entries.size() && weight < kLimit; ++count) {
+        Print& entry = entries[count];
+        const auto data = values.begin() + static_cast<std::ptrdiff_t>(entry.first);
+        entry.first = kept.size();
+        kept.insert(kept.end(), data, data + entry.count);
+        weight += static_cast<uint64_t>(std::max(entry.count, 1));
+    }
+    entries.resize(count);
+    values.swap(kept);
+    dropped += weight_ - weight;
+    weight_ = weight;
+    return entries.back().thread > first;
+}
+
 void PrintBatch::append(const PrintBatch& other) {
     for (Print entry : other.entries) {
         entry.first += values.size();

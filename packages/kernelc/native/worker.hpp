@@ -35,7 +35,7 @@ public:
         context_.top = context_.base;
         context_.undo_top = 0;
         context_.failed = 0;
-        prints.begin_chunk();
+        prints.begin_chunk(begin);
         if (tape_room_ + undo_room_ > limit()) trim();
         entry(block, begin, end, &context_);
         if (context_.failed) roll_back();
