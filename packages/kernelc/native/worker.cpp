@@ -7,6 +7,7 @@
 #include <memory>
 
 #include "record.hpp"
+#include "window.hpp"
 
 namespace kernelc {
 namespace {
@@ -51,6 +52,8 @@ Worker::Worker() {
     context_.record_get = Record::get;
     context_.fail = fail;
     context_.print = print;
+    context_.copy_in = copy_in();
+    context_.copy_out = copy_out();
     context_.owner = this;
     resize_tape(0);
     resize_undo(0);

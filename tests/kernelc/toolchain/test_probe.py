@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-import functools
+import json
 import os
 import re
 import shutil
 import subprocess
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 import kernelc
 from kernelc.errors import NoCompiler
 from kernelc.toolchain import build, compiler, probe
+
+INCLUDE = Path(kernelc.__file__).with_name("include")
 
 
 @pytest.fixture
@@ -27,8 +31,13 @@ def runs(monkeypatch):
 def native(monkeypatch):
     """As if the build of the native core had written down this compiler."""
 
-    def pretend(**record):
-        monkeypatch.setattr(probe, "_native_build", lambda: record)
+    def pretend(path, identity="Cray", **changes):
+        file = Path(path)
+        found = probe.Compiler(path=file, identity=identity, version="0.1", flags=probe.FLAGS, include=INCLUDE,
+                               command=(str(path),), libraries=probe.LIBRARIES, stamp="")  # fmt: skip
+        state = file.stat() if file.exists() else os.stat(os.devnull)
+        record = probe._Native(found, state.st_size, int(state.st_mtime))
+        monkeypatch.setattr(probe, "_native_build", lambda: replace(record, **changes))
 
     return pretend
 
@@ -103,14 +112,14 @@ def test_no_compiler_at_all_is_said(root, monkeypatch, tmp_path):
 
 
 def test_a_compiler_that_was_taken_off_the_path_is_not_used(root, native, monkeypatch, tmp_path):
-    native(path=shutil.which("c++"), id="GNU", version="12")
+    native(shutil.which("c++"))
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(NoCompiler, match="there is no C\\+\\+ compiler on this machine"):
         compiler()
 
 
 def test_where_there_is_none_cmake_is_asked_once(root, native, monkeypatch, tmp_path, runs):
-    native(path="/no/such/c++", id="GNU", version="12")
+    native("/no/such/c++")
     monkeypatch.setenv("PATH", str(tmp_path))
     for _ in range(2):
         with pytest.raises(NoCompiler, match="there is no C\\+\\+ compiler on this machine"):
@@ -125,58 +134,71 @@ def test_a_compiler_that_does_not_work_is_said(root, make_counting, first):
         compiler()
 
 
-def test_the_compiler_of_the_native_core_is_not_looked_for_again(
-    root, native, runs, text, answer, make_counting, monkeypatch
-):
-    counting = make_counting()
-    monkeypatch.delenv("CXX")
-    monkeypatch.setenv("PATH", f"{os.environ['PATH']}{os.pathsep}{counting.path.parent}")
-    version = compiler().version
-    probe._probed.cache_clear()
-    runs.clear()
-    native(path=str(counting.path), id="GNU", version=version)
+def test_the_compiler_of_the_native_core_is_not_asked_again(root, native, runs, text, answer, on_path):
+    counting = on_path
+    native(counting.path)
     found = compiler()
-    assert (found.path, found.identity, found.version) == (counting.path, "GNU", version)
-    assert not [command for command in runs if "-S" in command]
-    assert counting.probes == 1
+    assert (found.path, found.identity, found.version) == (counting.path, "Cray", "0.1")
+    assert runs == []
     assert answer(build(text(1), name="k")) == 1
+    assert len(counting.kernels) == 1
 
 
-@pytest.mark.parametrize(
-    ("content", "found"),
-    [
-        ('{"path": "/c++", "id": "GNU", "version": "12.2.0"}', {"path": "/c++", "id": "GNU", "version": "12.2.0"}),
-        ('{"path": "/c++"}', None),
-        ("[]", None),
-        ("", None),
-    ],
-)
-def test_the_note_of_the_native_build_is_read(tmp_path, monkeypatch, content, found):
-    (tmp_path / "_probe.json").write_text(content)
-    monkeypatch.setattr(kernelc, "__path__", [str(tmp_path / "sources"), str(tmp_path)])
-    monkeypatch.setattr(probe, "_native_build", functools.cache(probe._native_build.__wrapped__))
-    assert probe._native_build() == found
-
-
-@pytest.mark.parametrize("change", ["version", "gone", "CXX"])
-def test_unless_it_changed(root, native, make_counting, monkeypatch, tmp_path, change):
+@pytest.fixture
+def on_path(make_counting, monkeypatch):
+    """A compiler that PATH leads to, and CXX does not name."""
     counting = make_counting()
-    real = shutil.which("c++")
-    monkeypatch.setenv("CXX", real)
-    version = compiler().version
     monkeypatch.delenv("CXX")
     monkeypatch.setenv("PATH", f"{os.environ['PATH']}{os.pathsep}{counting.path.parent}")
-    if change == "version":
-        native(path=str(counting.path), id="Cray", version="0.1")
-        assert (compiler().path, compiler().version, compiler().identity) != (counting.path, "0.1", "Cray")
-        assert compiler().path == counting.path
-    elif change == "gone":
-        native(path=str(tmp_path / "gone"), id="Cray", version=version)
-        assert compiler().identity != "Cray"
+    return counting
+
+
+@pytest.mark.parametrize("change", ["size", "seconds", "gone", "CXX"])
+def test_unless_it_changed(root, native, on_path, monkeypatch, tmp_path, change):
+    if change == "gone":
+        native(tmp_path / "gone")
+    elif change == "CXX":
+        native(shutil.which("c++"))
+        monkeypatch.setenv("CXX", str(on_path.path))
     else:
-        native(path=real, id="Cray", version=version)
-        monkeypatch.setenv("CXX", str(counting.path))
-        assert (compiler().path, compiler().identity == "Cray") == (counting.path, False)
+        native(on_path.path, **{change: 1})
+    found = compiler()
+    assert found.identity in ("GNU", "Clang", "AppleClang")
+    assert found.path == on_path.path or change == "gone"
+
+
+RECORD = {"command": ["/c++"], "id": "GNU", "version": "12.2.0", "flags": ["-O2"], "libraries": ["-lm"],
+          "asked": [*probe.FLAGS, *probe.LIBRARIES], "size": 5, "seconds": 7}  # fmt: skip
+
+
+def test_the_record_of_the_native_build_is_read(note):
+    found = note(json.dumps(RECORD))
+    assert (found.compiler.command, found.compiler.flags, found.size, found.seconds) == (("/c++",), ("-O2",), 5, 7)
+
+
+@pytest.mark.parametrize("content", [json.dumps(RECORD | {"asked": ["-O9"]}), '{"path": "/c++"}', "[]", ""])
+def test_one_that_says_nothing_or_asked_for_other_flags_is_not(note, content):
+    assert note(content) is None
+
+
+@pytest.fixture
+def note(tmp_path, monkeypatch):
+    """What is read where the build of the native core left a record."""
+
+    def read(content):
+        (tmp_path / "_probe.json").write_text(content)
+        monkeypatch.setattr(kernelc, "__path__", [str(tmp_path / "sources"), str(tmp_path)])
+        return probe._native_build.__wrapped__()
+
+    return read
+
+
+def test_the_build_of_the_native_core_left_one(root, runs, monkeypatch):
+    """Here, as in every installation: the compiler that built it serves without being asked."""
+    native = probe._native_build.__wrapped__()
+    monkeypatch.setenv("PATH", os.path.dirname(native.compiler.command[0]))
+    assert compiler().command == native.compiler.command
+    assert runs == []
 
 
 def test_the_processor_is_described():

@@ -18,7 +18,7 @@ from ..codegen import lanes_refused
 from ..errors import WrongChoice
 from ..runtime.compile import Variant, unit
 from ..toolchain import shipped
-from ..toolchain.probe import LIBRARIES
+from ..toolchain.flags import LIBRARIES
 from ..toolchain.simd import Level
 from ..toolchain.simd import levels as levels_of
 from . import Ahead, kernels

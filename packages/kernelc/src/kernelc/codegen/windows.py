@@ -62,9 +62,9 @@ def window_code(
         place, copy, some = f"a{p}_{role} + thread * {size}", f"copy{p}_{role}", f"{size}, left, a{p}_n0 - thread"
         before.append(f"    alignas(64) char {copy}[{-(-width * size // 64) * 64}];")
         opened.append(f"        char* w{p}_{role} = {place};")
-        read.append(f"            w{p}_{role} = kc_copy_in({copy}, {place}, {width}, {some});")
+        read.append(f"            w{p}_{role} = ctx->copy_in({copy}, {place}, {width}, {some});")
         if written:
-            write.append(f"            kc_copy_out({copy}, {place}, {some});")
+            write.append(f"            ctx->copy_out({copy}, {place}, {some});")
     if opened:
         opened += ["        if (KC_UNLIKELY(!full)) {", *read, "        }"]
     closed = ["        if (KC_UNLIKELY(!full)) {", *write, "        }"] if write else []

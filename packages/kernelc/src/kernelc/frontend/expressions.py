@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import ast
-import difflib
 import operator
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from .. import types as t
@@ -120,8 +119,7 @@ class Expressions(Convert, ABC):
 
     def unknown(self, name: str, node: ast.AST) -> Exception:
         known = {*self.frame.env, *self.frame.source.locals, *self.frame.source.known_names()}
-        close = difflib.get_close_matches(name, sorted(n for n in known if not n.startswith("$")), 1)
-        hint = f"did you mean {close[0]!r}?" if close else ""
+        hint = did_you_mean(name, sorted(n for n in known if not n.startswith("$")))
         return self.fail(UnknownName, f"unknown name {name!r}", node, advice=hint)
 
     def expr_Attribute(self, node: ast.Attribute) -> Any:
@@ -131,10 +129,8 @@ class Expressions(Convert, ABC):
         if isinstance(base, Known):
             value = getattr(base.object, name, MISSING)
             if value is MISSING:
-                names = dir(base.object)
-                close = difflib.get_close_matches(name, names, 1)
                 where = getattr(base.object, "__name__", repr(base.object))
-                hint = f"did you mean {close[0]!r}?" if close else ""
+                hint = did_you_mean(name, dir(base.object))
                 raise self.fail(UnknownName, f"{where} has no {name!r}", node, advice=hint)
             if getattr(base.object, "__name__", "") != "kernelc":
                 self.capture(Capture(base.object, name, value, freeze(value)))
@@ -583,3 +579,11 @@ def _is_cheap(node: ast.expr) -> bool:
     allowed = (ast.Name, ast.Constant, ast.Compare, ast.BoolOp, ast.UnaryOp, ast.BinOp, ast.Attribute, ast.Load,
                ast.cmpop, ast.boolop, ast.unaryop, ast.Add, ast.Sub, ast.Mult)  # fmt: skip
     return all(isinstance(child, allowed) for child in ast.walk(node))
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """The hint that names what is spelled most like it, if anything is."""
+    import difflib  # for errors only: it takes as long to import as a kernel to lower
+
+    close = difflib.get_close_matches(name, known, 1)
+    return f"did you mean {close[0]!r}?" if close else ""

@@ -1,7 +1,8 @@
-"""Which C++ compiler this machine has and which flags it takes: asked of CMake once, then read from the cache.
+"""Which C++ compiler this machine has and which flags it takes: asked of CMake once, then read from a record.
 
-The record is filed under the compiler's command, size and time of change, so that a compiler that was upgraded,
-replaced or chosen by CXX gets a record of its own, and one that vanished has none.
+The build of the native core asks first, and its record serves as long as that compiler is the same file. Any other one
+is asked when it is first used; its record is kept in the cache, under the compiler's command, size and time of change,
+so a compiler that was upgraded, replaced or chosen by CXX gets a record of its own, and one that vanished has none.
 """
 
 from __future__ import annotations
@@ -12,35 +13,14 @@ import json
 import os
 import shutil
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from kernelc.errors import NoCompiler, ToolchainError
 from kernelc.toolchain import cache
+from kernelc.toolchain.flags import FLAGS, LIBRARIES
 
-FLAGS = (
-    "-std=c++17",
-    "-shared",
-    "-fPIC",
-    "-O2",
-    "-march=native",
-    "-fvisibility=hidden",
-    "-fwrapv",
-    "-fno-math-errno",
-    "-fno-trapping-math",
-    # The adjoint computes again what the forward kernel computed, and must get the same bits: who won a maximum, which
-    # branch was taken. Fused products depend on what else uses them, so they differ between the two.
-    "-ffp-contract=off",
-    "-fno-exceptions",
-    "-fno-rtti",
-    "-fno-stack-protector",
-    "-w",
-    # math.h of the C library: the one of libstdc++ brings templates that take longer than a small kernel (85 ms).
-    "-nostdinc++",
-)
-# Kernels use no C++ library, and the C library is there when they are opened: looking through either takes the linker
-# 10 ms. (Opening one resolves all of its functions, so what is missing is said there.)
-LIBRARIES = ("-nodefaultlibs", "-lm", "-lgcc")
 _NAMES = ("c++", "g++", "clang++")
 
 
@@ -95,8 +75,8 @@ def _command(chosen: str) -> tuple[str, ...]:
     native = _native_build()
     folders = os.environ.get("PATH", os.defpath).split(os.pathsep)
     # A compiler that PATH does not lead to is one that the user does not want, or does not know of: CXX names it.
-    if native and os.path.dirname(native["path"]) in folders and shutil.which(native["path"]):
-        return (native["path"],)
+    if native and os.path.dirname(native.compiler.command[0]) in folders and shutil.which(native.compiler.command[0]):
+        return native.compiler.command
     found = next(filter(None, map(shutil.which, _NAMES)), None)
     return (os.path.abspath(found),) if found else ()
 
@@ -108,6 +88,9 @@ def _stamp(command: tuple[str, ...]) -> str:
 
 @functools.lru_cache(maxsize=16)
 def _probed(root: Path, command: tuple[str, ...], stamp: str) -> Compiler:
+    native = _native_build()
+    if native and native.compiler.command == command and native.is_of(command[0]):
+        return replace(native.compiler, stamp=stamp)
     question = repr((command, stamp, FLAGS, LIBRARIES))
     path = root / "probe" / f"{hashlib.sha256(question.encode()).hexdigest()[:16]}.json"
     found = cache.answered(path, lambda: _read(path, stamp), lambda folder: _ask_cmake(folder, command))
@@ -118,41 +101,39 @@ def _probed(root: Path, command: tuple[str, ...], stamp: str) -> Compiler:
 
 def _read(path: Path, stamp: str) -> Compiler | None:
     try:
-        record = json.loads(path.read_text(encoding="utf-8"))
-        command = tuple(record["command"])
-        return Compiler(
-            path=Path(command[0]),
-            identity=record["id"],
-            version=record["version"],
-            flags=tuple(record["flags"]),
-            include=Path(__file__).parents[1] / "include",
-            command=command,
-            libraries=tuple(record["libraries"]),
-            stamp=stamp,
-        )
+        return _compiler(json.loads(path.read_text(encoding="utf-8")), stamp)
     except (OSError, ValueError, KeyError, IndexError, TypeError):
         return None
 
 
+def _compiler(record: Any, stamp: str) -> Compiler:
+    command = tuple(record["command"])
+    return Compiler(
+        path=Path(command[0]),
+        identity=record["id"],
+        version=record["version"],
+        flags=tuple(record["flags"]),
+        include=Path(__file__).parents[1] / "include",
+        command=command,
+        libraries=tuple(record["libraries"]),
+        stamp=stamp,
+    )
+
+
 def _ask_cmake(folder: Path, command: tuple[str, ...]) -> Path:
-    """Configure the probe, or only its second half where the build of the native core has answered the first."""
+    """Configure the project of the probe."""
     import subprocess
 
     if not command and not (_find("cmake") and _find("ninja")):
         raise NoCompiler("there is no C++ compiler on this machine")
     here, record = Path(__file__).with_name("cmake"), folder / "record.json"
-    asked = [
+    run = [
+        *(program("cmake"), "-S", str(here), "-B", str(folder / "probe"), "-G", "Ninja"),
+        f"-DCMAKE_MAKE_PROGRAM={program('ninja')}",
         f"-DKERNELC_FLAGS={';'.join(FLAGS)}",
         f"-DKERNELC_LIBRARIES={';'.join(LIBRARIES)}",
         f"-DKERNELC_RECORD={record}",
     ]
-    native = _native_build()
-    if native and command == (native["path"],) and _still(native):
-        asked += [f"-DKERNELC_{name}={native[key]}" for name, key in _NATIVE_KEYS.items()]
-        run = [program("cmake"), *asked, "-P", str(here / "flags.cmake")]
-    else:
-        run = [program("cmake"), *asked, "-S", str(here), "-B", str(folder / "probe"), "-G", "Ninja"]
-        run += [f"-DCMAKE_MAKE_PROGRAM={program('ninja')}"]
     env = os.environ | {"LC_ALL": "C", "TMPDIR": str(folder)}
     if command:
         import shlex
@@ -172,31 +153,32 @@ def _tail(text: str) -> str:
     return "\n".join(line for line in text.splitlines() if line.strip())[-2000:]
 
 
-_NATIVE_KEYS = {"COMPILER": "path", "ID": "id", "VERSION": "version"}
+@dataclass(frozen=True)
+class _Native:
+    """What the build of the native core found out about its compiler."""
+
+    compiler: Compiler
+    size: int
+    seconds: int
+
+    def is_of(self, path: str) -> bool:
+        """Whether that file is still the one that was asked."""
+        now = os.stat(path)
+        return (now.st_size, int(now.st_mtime)) == (self.size, self.seconds)
 
 
 @functools.cache
-def _native_build() -> dict[str, str] | None:
-    """What the build of the native core wrote down about its compiler."""
+def _native_build() -> _Native | None:
+    """The record of the build of the native core, if it asked for the flags that are asked for now."""
     package = sys.modules["kernelc"]  # not imported: it stands above this layer
     for folder in package.__path__:  # an editable installation has two: the sources, and what was built
         try:
-            record = json.loads(Path(folder, "_probe.json").read_text())
-            return {key: str(record[key]) for key in _NATIVE_KEYS.values()}
-        except (OSError, ValueError, KeyError, TypeError):
+            record = json.loads(Path(folder, "_probe.json").read_text(encoding="utf-8"))
+            if record["asked"] == [*FLAGS, *LIBRARIES]:
+                return _Native(_compiler(record, ""), int(record["size"]), int(record["seconds"]))
+        except (OSError, ValueError, KeyError, IndexError, TypeError):
             continue
     return None
-
-
-def _still(native: dict[str, str]) -> bool:
-    """Whether the compiler of the native core still has the version that it had then."""
-    import subprocess
-
-    try:
-        said = subprocess.run([native["path"], "--version"], capture_output=True, text=True, check=True).stdout
-    except (OSError, subprocess.CalledProcessError):
-        return False
-    return native["version"] in said
 
 
 def program(name: str) -> str:
@@ -232,12 +214,10 @@ def _packaged(name: str) -> str | None:
 @functools.cache
 def cpu() -> str:
     """What -march=native looks at: a cache that moved to another processor must not be used there."""
-    import platform
-
     wanted = ("vendor_id", "cpu family", "model", "model name", "flags", "Features", "CPU implementer", "CPU part")
     try:
         with open("/proc/cpuinfo", encoding="utf-8", errors="replace") as file:
             first = file.read(16384).split("\n\n")[0].splitlines()
     except OSError:
         first = []
-    return repr((platform.machine(), [line for line in first if line.split("\t")[0].strip() in wanted]))
+    return repr((os.uname().machine, [line for line in first if line.split("\t")[0].strip() in wanted]))

@@ -13,7 +13,7 @@ from __future__ import annotations
 import functools
 import hashlib
 import json
-import platform
+import os
 import re
 import sys
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ from pathlib import Path
 
 from kernelc.toolchain.build import FORMAT as BUILT
 from kernelc.toolchain.build import headers_in
-from kernelc.toolchain.probe import FLAGS as ALL_FLAGS
+from kernelc.toolchain.flags import FLAGS as ALL_FLAGS
 from kernelc.toolchain.simd import own_levels
 
 FOLDER, INDEX = "_kernels", "index.json"
@@ -92,4 +92,4 @@ def _read(package: str, folder: Path) -> Shipped | None:
 
 def machine() -> str:
     """The system and architecture that machine code is for."""
-    return f"{sys.platform}-{platform.machine()}"
+    return f"{sys.platform}-{os.uname().machine}"

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import functools
 import os
-import platform
 from dataclasses import dataclass
 
 from kernelc.errors import ToolchainError, WrongChoice
 
+ABI = 2
+"""KC_ABI of kernelc/context.h: what a kernel and the native core know of each other."""
 _PLAIN = ("-march=x86-64",)
 # Tuned for the first processor that had it: code that is tuned for all of them gathers elements one by one.
 _AVX2 = (*_PLAIN, "-mtune=haswell", "-mavx2", "-mfma", "-mbmi", "-mbmi2", "-mpopcnt")
@@ -50,10 +51,10 @@ def own_levels() -> tuple[Level, ...]:
     """The levels that this processor can run, lowest first; KERNELC_CPU names the highest to be used."""
     from kernelc import _native
 
-    if not hasattr(_native, "cpu_level"):
+    if _native.abi() != ABI:
         raise ToolchainError("the native core of kernelc is older than its Python sources",
                              advice="build it anew: pip install --editable packages/kernelc")  # fmt: skip
-    known = levels(platform.machine())
+    known = levels(os.uname().machine)
     names = [level.name for level in known]
     highest = names.index(_native.cpu_level())
     asked = os.environ.get("KERNELC_CPU", "").strip()
@@ -73,6 +74,6 @@ def simd() -> Simd:
 @functools.cache
 def libmvec() -> bool:
     """Whether the C library has the whole set of vector functions: glibc from 2.35 on, on x86-64."""
-    name, version = platform.libc_ver()
-    numbers = [int(n) for n in version.split(".")[:2] if n.isdigit()]
-    return platform.machine() == "x86_64" and name == "glibc" and numbers >= [2, 35]
+    said = os.confstr("CS_GNU_LIBC_VERSION") if "CS_GNU_LIBC_VERSION" in os.confstr_names else None  # "glibc 2.36"
+    numbers = [int(n) for n in (said or "").removeprefix("glibc ").split(".")[:2] if n.isdigit()]
+    return os.uname().machine == "x86_64" and numbers >= [2, 35]

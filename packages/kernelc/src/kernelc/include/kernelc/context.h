@@ -5,7 +5,7 @@
 
 #include "base.h"
 
-#define KC_ABI 1
+#define KC_ABI 2
 
 typedef struct kc_undo {
     char* address;
@@ -36,6 +36,13 @@ typedef struct kc_context {
 
     void (*fail)(struct kc_context*, int32_t code, int32_t site, int64_t a, int64_t b); /* the lowest thread is kept */
     void (*print)(struct kc_context*, int32_t site, int32_t count, const double* values);
+
+    /* The elements of a group of lanes that is not full, `left` of them, of which `room` lie in the array: copied to
+       where there is room for all lanes, zeros in the others; and back. Here, since every kernel in lanes has them
+       and a compiler takes 10 ms for them. */
+    char* (*copy_in)(char* to, const char* from, int64_t lanes, int64_t size, int64_t left, int64_t room);
+    void (*copy_out)(const char* from, char* to, int64_t size, int64_t left, int64_t room);
+
     void* owner; /* the native worker */
 } kc_context;
 

@@ -120,40 +120,4 @@ template <class T> KC_FN T kc_word(const int64_t* word) {
     return value;
 }
 
-#ifndef __CUDACC__ /* lanes are of the CPU */
-/* The elements of a group of threads that is not full, of which `room` lie in the array: copied to where there is room
-   for all lanes, in pieces of 16 words. The other lanes get zeros. */
-#ifdef __AVX512F__
-typedef int32_t kc_piece __attribute__((vector_size(64)));
-KC_FN uint16_t kc_piece_mask(int64_t words) { return words >= 16 ? 0xffff : words > 0 ? (uint16_t)((1 << words) - 1) : 0; }
-static __attribute__((noinline, unused)) char* kc_copy_in(char* to, const char* from, int64_t lanes, int64_t size,
-                                                          int64_t left, int64_t room) {
-    const int64_t words = size / 4, some = (left < room ? left : room) * words;
-    for (int64_t at = 0; at < lanes * words; at += 16)
-        *(kc_piece*)(to + at * 4) =
-            __builtin_ia32_loaddqusi512_mask((const int32_t*)from + at, kc_piece{}, kc_piece_mask(some - at));
-    return to;
-}
-static __attribute__((noinline, unused)) void kc_copy_out(const char* from, char* to, int64_t size, int64_t left,
-                                                          int64_t room) {
-    const int64_t words = size / 4, some = (left < room ? left : room) * words;
-    for (int64_t at = 0; at < some; at += 16)
-        __builtin_ia32_storedqusi512_mask((int32_t*)to + at, *(const kc_piece*)(from + at * 4), kc_piece_mask(some - at));
-}
-#else
-static __attribute__((noinline, unused)) char* kc_copy_in(char* to, const char* from, int64_t lanes, int64_t size,
-                                                          int64_t left, int64_t room) {
-    const int64_t some = left < room ? left : room > 0 ? room : 0;
-    KC_COPY(to, from, some * size);
-    __builtin_memset(to + some * size, 0, (lanes - some) * size);
-    return to;
-}
-static __attribute__((noinline, unused)) void kc_copy_out(const char* from, char* to, int64_t size, int64_t left,
-                                                          int64_t room) {
-    const int64_t some = left < room ? left : room;
-    if (some > 0) KC_COPY(to, from, some * size);
-}
-#endif
-#endif
-
 #endif

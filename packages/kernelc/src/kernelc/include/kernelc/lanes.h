@@ -32,16 +32,18 @@ KC_LANE vl kc_splat(int64_t x) { return x - (vl){}; }
 KC_LANE vu kc_splat(uint32_t x) { return x - (vu){}; }
 KC_LANE vb kc_splat(bool x) { return kc_splat((int32_t)-x); }
 
-/* Constants, and arithmetic on them, rather than loops: those would be unrolled and folded at every use. */
+/* f of each lane, as constants: arithmetic on vectors would be folded lane by lane, at every use. */
 #if KC_LANES == 16
-#define KC_IOTA {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15}
+#define KC_EACH(f) {f(0), f(1), f(2), f(3), f(4), f(5), f(6), f(7), f(8), f(9), f(10), f(11), f(12), f(13), f(14), f(15)}
 #elif KC_LANES == 8
-#define KC_IOTA {0, 1, 2, 3, 4, 5, 6, 7}
+#define KC_EACH(f) {f(0), f(1), f(2), f(3), f(4), f(5), f(6), f(7)}
 #elif KC_LANES == 4
-#define KC_IOTA {0, 1, 2, 3}
+#define KC_EACH(f) {f(0), f(1), f(2), f(3)}
 #else
-#define KC_IOTA {0, 1}
+#define KC_EACH(f) {f(0), f(1)}
 #endif
+#define KC_SELF(l) l
+#define KC_IOTA KC_EACH(KC_SELF)
 KC_LANE vi kc_iota() { return (vi)KC_IOTA; }
 
 KC_LANE vl kc_wide(vb m) { return __builtin_convertvector(m, vl); }
@@ -97,6 +99,23 @@ template <class Half, class V> KC_LANE Half kc_halves(V x) {
 #define KC_FOLD(name, x) name##_four{} /* never called: two lanes are added without it */
 #endif
 
+/* Where each lane comes from: sums of neighbours, and a, b (, c) of each element side by side. */
+#define KC_EVEN(l) l / 4 * 4 + l % 2 * 2 + l / 2 % 2 * W
+#define KC_ODD(l) KC_EVEN(l) + 1
+#define KC_BESIDE8(l) (l ^ 8)
+#define KC_BESIDE4(l) (l ^ 4)
+#define KC_BESIDE2(l) (l ^ 2)
+#define KC_LOW(l) l % 2 * W + l / 2
+#define KC_HIGH(l) KC_LOW(l) + W / 2
+#define KC_AB(at) (at) % 3 == 1 ? W + (at) / 3 : (at) / 3
+#define KC_AB0(l) KC_AB(l)
+#define KC_AB1(l) KC_AB(W + l)
+#define KC_AB2(l) KC_AB(2 * W + l)
+#define KC_C(l, at) (at) % 3 == 2 ? W + (at) / 3 : l
+#define KC_C0(l) KC_C(l, l)
+#define KC_C1(l) KC_C(l, W + l)
+#define KC_C2(l) KC_C(l, 2 * W + l)
+
 /* ---- memory: element size N leaves of one type T; V the register, M the memory form */
 #define KC_MEMORY(name, T, V, M, I) \
     KC_LANE V kc_read(const T* p) { return *(const M*)p; } \
@@ -136,8 +155,7 @@ template <class Half, class V> KC_LANE Half kc_halves(V x) {
     } \
     /* Sums of neighbours: of each four lanes two of a, then two of b. */ \
     KC_LANE V kc_pairs(V a, V b) { \
-        const I l = KC_IOTA, even = l / 4 * 4 + l % 2 * 2 + l / 2 % 2 * W; \
-        return __builtin_shuffle(a, b, even) + __builtin_shuffle(a, b, even + 1); \
+        return __builtin_shuffle(a, b, (I)KC_EACH(KC_EVEN)) + __builtin_shuffle(a, b, (I)KC_EACH(KC_ODD)); \
     } \
     /* The sums of the active lanes of four vectors. */ \
     typedef T name##_four __attribute__((vector_size(4 * sizeof(T)))); \
@@ -158,23 +176,20 @@ template <class Half, class V> KC_LANE Half kc_halves(V x) {
     /* The sum of the active lanes, in pairs: the same bits on every run. */ \
     KC_LANE T kc_sum(bool full, vb active, V x) { \
         if (KC_UNLIKELY(!full)) x = kc_select(active, x, V{}); \
-        for (int step = W / 2; step > 0; step /= 2) { \
-            x += __builtin_shuffle(x, (I)KC_IOTA ^ step); \
-        } \
-        return x[0]; \
+        if (W > 8) x += __builtin_shuffle(x, (I)KC_EACH(KC_BESIDE8)); \
+        if (W > 4) x += __builtin_shuffle(x, (I)KC_EACH(KC_BESIDE4)); \
+        if (W > 2) x += __builtin_shuffle(x, (I)KC_EACH(KC_BESIDE2)); \
+        return x[0] + x[1]; \
     } \
     KC_LANE void kc_store_own(T* p, V a) { *(M*)p = a; } \
     KC_LANE void kc_store_own(T* p, V a, V b) { \
-        const I l = KC_IOTA, low = l % 2 * W + l / 2; \
-        *(M*)p = __builtin_shuffle(a, b, low); \
-        *(M*)(p + W) = __builtin_shuffle(a, b, low + W / 2); \
+        *(M*)p = __builtin_shuffle(a, b, (I)KC_EACH(KC_LOW)); \
+        *(M*)(p + W) = __builtin_shuffle(a, b, (I)KC_EACH(KC_HIGH)); \
     } \
     KC_LANE void kc_store_own(T* p, V a, V b, V c) { \
-        for (int part = 0; part < 3; ++part) { \
-            const I l = KC_IOTA, at = part * W + l; \
-            const V ab = __builtin_shuffle(a, b, at % 3 == 1 ? W + at / 3 : at / 3); \
-            *(M*)(p + part * W) = __builtin_shuffle(ab, c, at % 3 == 2 ? W + at / 3 : l); \
-        } \
+        *(M*)p = __builtin_shuffle(__builtin_shuffle(a, b, (I)KC_EACH(KC_AB0)), c, (I)KC_EACH(KC_C0)); \
+        *(M*)(p + W) = __builtin_shuffle(__builtin_shuffle(a, b, (I)KC_EACH(KC_AB1)), c, (I)KC_EACH(KC_C1)); \
+        *(M*)(p + 2 * W) = __builtin_shuffle(__builtin_shuffle(a, b, (I)KC_EACH(KC_AB2)), c, (I)KC_EACH(KC_C2)); \
     }
 KC_MEMORY(float32, float, vf, mf, vi)
 #ifdef KC_WITH_FLOAT64
@@ -318,5 +333,6 @@ KC_TO_INT(vd, vl, kc_to_int64) KC_TO_INT(vf, vu, kc_to_uint32) KC_TO_INT(vd, vu,
 
 #undef W
 #undef KC_IOTA
+#undef KC_EACH
 #undef KC_LANE
 #undef KC_LANES

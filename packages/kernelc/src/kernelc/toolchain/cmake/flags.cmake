@@ -3,7 +3,7 @@
 # In:  KERNELC_COMPILER (path; further words of CXX), KERNELC_ID, KERNELC_VERSION, KERNELC_FLAGS, KERNELC_LIBRARIES,
 #      KERNELC_RECORD (the file to write).
 # Out: the record; and where it is included, `flags` and `libraries`: those that are taken.
-# Runs inside the project beside it, in KernelcAot.cmake, or alone: cmake -D... -P flags.cmake
+# Runs inside the project beside it, in KernelcAot.cmake, and in the build of the native core.
 cmake_minimum_required(VERSION 3.20)
 
 get_filename_component(folder "${KERNELC_RECORD}" DIRECTORY)
@@ -73,11 +73,19 @@ endfunction()
 kernelc_json(command_array ${KERNELC_COMPILER})
 kernelc_json(flag_array ${flags})
 kernelc_json(library_array ${libraries})
+kernelc_json(asked_array ${KERNELC_FLAGS} ${KERNELC_LIBRARIES})
+# By which to tell whether the compiler is still the same file.
+list(GET KERNELC_COMPILER 0 file)
+file(SIZE "${file}" size)
+file(TIMESTAMP "${file}" seconds "%s" UTC)
 file(WRITE "${KERNELC_RECORD}" "{
 \"command\": ${command_array},
 \"id\": \"${KERNELC_ID}\",
 \"version\": \"${KERNELC_VERSION}\",
 \"flags\": ${flag_array},
-\"libraries\": ${library_array}
+\"libraries\": ${library_array},
+\"asked\": ${asked_array},
+\"size\": ${size},
+\"seconds\": ${seconds}
 }
 ")
