@@ -26,16 +26,15 @@ ROOT = Path(__file__).parents[3]
 TABLE = ROOT / "docs/kernelc/cuda_resources.md"
 needs_nvcc = pytest.mark.skipif(not has_nvcc(), reason="there is no nvcc here: pip install nvidia-cuda-nvcc")
 QUICK = ("-Xcicc", "-O0", "-Xptxas", "-O1")
-"""For when the machine code does not matter, only what nvcc says."""
-FLAGS = () if WHOLE else QUICK
+"""The machine code does not matter here, only what nvcc says. `make resources` compiles all kernels as users do."""
 LARGE = 40_000
 """Characters of a kernel that takes seconds to compile: those are left out, unless all are asked for."""
 whole = pytest.mark.skipif(not WHOLE, reason="takes minutes: KERNELC_TEST_CUDA=all")
 
 
-def compiles(codes, architectures=(80,), flags=FLAGS):
+def compiles(codes, architectures=(80,)):
     """All kernels come out, for each architecture, and nvcc has nothing to say about them."""
-    found = compiled(codes, architectures, flags=flags)
+    found = compiled(codes, architectures, flags=QUICK)
     assert {n: found[n].keys() for n in found} == {n: {code.name for code in codes} for n in architectures}
 
 
@@ -79,7 +78,7 @@ def test_the_kernels_of_the_repository(part):
 @pytest.mark.parametrize("part", range(PARTS))
 def test_the_kernels_of_the_repository_in_double_precision(part):
     codes = repository.codes(part_of(repository.kernels(), part), t.FLOAT64)
-    compiles([code for made in codes for code in made.values()], (75, 90, 120), ())
+    compiles([code for made in codes for code in made.values()], (75, 90, 120))
 
 
 @needs_nvcc
@@ -96,7 +95,7 @@ def test_all_kernels_of_the_laws(part):
 
 @needs_nvcc
 def test_random_programs(tmp_path):
-    compiles(corpus.codes_of_programs(500 if WHOLE else 6, tmp_path), flags=QUICK)
+    compiles(corpus.codes_of_programs(500 if WHOLE else 6, tmp_path))
 
 
 # -- fat binaries

@@ -14,9 +14,10 @@ from . import launches, recording, reports
 from .arrays import Array, _plain, as_view
 from .cuda.data import upload
 from .cuda.launching import Launching, binary_of, facts
+from .entries import Entry
 from .kernels import Kernel, check_device
 from .memory import is_on_gpu
-from .tape import Entry, Tape
+from .tape import Tape
 
 
 @public

@@ -25,7 +25,8 @@ from .cuda.operations import add_in_place, adding
 from .memory import add_copy, add_zero, address_of, array_words, is_on_gpu, zeros_for
 
 if TYPE_CHECKING:
-    from .tape import Entry, Need, Tape
+    from .entries import Entry, Need
+    from .tape import Tape
 
 Seeds = Sequence[tuple[Array, Any]]
 Data = np.ndarray[Any, Any]

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import partial
 from operator import is_not
 from typing import Any
@@ -20,105 +19,24 @@ from ..config import config
 from ..errors import (
     FAILURES,
     CutGradient,
-    NonScalarLoss,
     NotRecorded,
     Overwritten,
-    Span,
     StoreRace,
     TapeError,
     WrongChoice,
-    WrongShape,
     public,
 )
 from ..types import leaves
 from . import launches, recording, reports, strips
-from .arrays import Array, Storage, _plain, clock, device_memory
+from .arrays import Array, Storage, clock
 from .creation import refresh
-from .cuda.launching import Count, Launching, binary_of, facts, forward_job, record_table
+from .cuda.launching import Launching, binary_of, facts, forward_job, record_table
+from .entries import Entry, Need
 from .kernels import Plan
 from .ledger import Ledger
-from .memory import add_copy, add_zero, address_of, dense_copy, is_on_gpu
+from .memory import add_copy, add_zero, dense_copy
 from .reverse import Sweep
-
-Need = tuple[Storage, int]
-
-
-@dataclass
-class Entry:
-    """One step of the tape: a launch, a write from Python, or an operation that the user recorded."""
-
-    label: str
-    plan: Plan | None = None
-    args: list[Any] = field(default_factory=list)
-    dim: tuple[int, ...] = ()
-    device: str = "cpu"
-    parts: int = 1
-    seeds: frozenset[int] | None = None
-    adjoint: frozenset[int] = frozenset()
-    """The seeds of the adjoint that will run: those above, or more (compile.Variant.served)."""
-    active: frozenset[int] = frozenset()
-    needs: dict[int, Need] = field(default_factory=dict)
-    finals: dict[int, Need] = field(default_factory=dict)
-    record: Any = None
-    count: Count | None = None
-    """On a GPU: what the adjoint keeps per thread, where the launch has to count it."""
-    backward: Callable[[], Any] | None = None
-    writes: list[Array] = field(default_factory=list)
-    reads: list[Array] = field(default_factory=list)
-
-    @property
-    def written(self) -> list[Array]:
-        return [self.args[i] for i in self.plan.variant.written] if self.plan is not None else self.writes
-
-    @property
-    def read(self) -> list[Array]:
-        return [self.args[i] for i in self.plan.variant.read] if self.plan is not None else self.reads
-
-    @property
-    def watched(self) -> frozenset[int]:
-        """Arrays on which the threads of this launch might depend on each other, and a gradient with them."""
-        if self.plan is None or not self.active:
-            return frozenset()
-        return self.plan.variant.watched & (self.active | set(self.plan.variant.read))
-
-    @property
-    def span(self) -> Span | None:
-        """The kernel that was launched, in the user's source."""
-        return self.plan.kernel.source.head if self.plan is not None else None
-
-
-@dataclass(frozen=True)
-class Asked:
-    """What `backward` was asked for last, where the sweep reads the weights from the caller's own memory.
-
-    The same question needs no more preparation.
-    """
-
-    sweep: Sweep
-    loss: Array | None
-    arrays: list[Array]
-    given: list[Any]
-    add: bool
-    contents: list[Any]
-
-    def is_same(self, loss: Any, grads: Any, add: bool) -> bool:
-        if add is not self.add or loss is not self.loss:
-            return False
-        if loss is not None:
-            return grads is None
-        return grads.__class__ is dict and len(grads) == len(self.arrays) and all(
-            a is b and _memory(weights) is known
-            for (a, weights), b, known in zip(grads.items(), self.arrays, self.given, strict=True)
-        )  # fmt: skip
-
-
-def _memory(weights: Any) -> Any:
-    return weights._data if weights.__class__ is Array else weights
-
-
-def _is_read_in_place(given: Any, content: np.ndarray[Any, Any]) -> bool:
-    """Whether weights were taken without a copy: None are those of a loss, which nobody else has."""
-    return given is None or (given.__class__ is np.ndarray and address_of(given) == address_of(content))
+from .seeds import Asked, read_seeds
 
 
 class Tape:
@@ -503,7 +421,9 @@ class Tape:
     def _prepare(self, loss: Array | None, grads: Mapping[Array, Any] | None, add: bool) -> tuple[Sweep, list[Any]]:
         """The sweep for these seeds, told where their weights are; these must live until it has run."""
         self._last = None
-        seeds = self._seeds(loss, grads)
+        seeds = read_seeds(loss, grads, self._writer)
+        for a, _ in seeds:
+            self._check_path(a)
         self._check_versions()
         # By memory, not by object: a view that is made anew for each call is the same seed.
         key = (add, *[(id(a._storage), a._address, a._data.shape, a._data.strides) for a, _ in seeds])
@@ -511,38 +431,8 @@ class Tape:
         if sweep is None:
             sweep = self._sweeps[key] = Sweep(self, seeds, add=add)
         contents = sweep.give(seeds)
-        given = [None] if grads is None else [_memory(weights) for weights in grads.values()]
-        if len(contents) == len(given) and all(map(_is_read_in_place, given, contents)):
-            self._last = Asked(sweep, loss, list(grads or ()), given, add, contents)
+        self._last = Asked.of(sweep, loss, grads, add, contents)
         return sweep, contents
-
-    def _seeds(self, loss: Array | None, grads: Mapping[Array, Any] | None) -> list[tuple[Array, Any]]:
-        if (loss is None) == (grads is None):
-            raise TapeError("backward takes either a loss or grads",
-                            advice="write tape.backward(loss), or tape.backward(grads={array: weights})")  # fmt: skip
-        if loss is not None:
-            if not isinstance(loss, Array):
-                raise TapeError(f"the loss is an array of one element, not {type(loss).__name__}",
-                                advice="let a kernel write it to an array, as in kc.zeros(1)")  # fmt: skip
-            if loss._data.size != 1:
-                writer = self._writer(loss)
-                where = writer.span if writer else None
-                raise NonScalarLoss(f"the loss has shape {loss._data.shape}, not one element", where)
-            grads = {loss: np.ones(loss._data.shape)}
-        if not isinstance(grads, Mapping):
-            raise TapeError(f"grads is a dictionary, not {type(grads).__name__}", advice="write grads={array: weights}")
-        result = []
-        for a, weights in grads.items():
-            if not isinstance(a, Array):
-                raise TapeError(f"a key of grads is an array, not {a!r}", advice="write grads={array: weights}")
-            content = _weights(a, weights)
-            if content.shape != a._data.shape:
-                if content.size != a._data.size:
-                    raise WrongShape(f"the gradient of an array of shape {a._data.shape} has shape {content.shape}")
-                content = content.reshape(a._data.shape)
-            self._check_path(a)
-            result.append((a, content))
-        return result
 
     def _writer(self, a: Array) -> Entry | None:
         """The launch that wrote an array last."""
@@ -610,20 +500,3 @@ class Tape:
     def memory(self) -> int:
         """Bytes that the tape keeps for the reverse sweep: copies of overwritten arrays, states of checkpoints."""
         return sum(c.nbytes for c in self._copies.values()) + sum(bytes() for bytes in self._keepers)
-
-
-def _weights(a: Array, given: Any) -> Any:
-    """The weights of an array, whatever holds them: in its type, and on its GPU if they are there and dense."""
-    if isinstance(given, Array):
-        there: Any = given._data
-    else:
-        there = None if isinstance(given, np.ndarray) else device_memory(given)
-    if is_on_gpu(there):
-        if is_on_gpu(a._data) and there.flags.c_contiguous and there.dtype == a._data.dtype:
-            return there
-        given = there.host()
-    try:
-        return np.asarray(_plain(given), a._data.dtype)
-    except (TypeError, ValueError):
-        raise TapeError(f"the weights of an array are numbers, not {given!r}",
-                        advice="give one number for each of its elements") from None  # fmt: skip

@@ -1,0 +1,59 @@
+"""A step of the tape, and what its adjoint will read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from ..errors import Span
+from .arrays import Array, Storage
+from .cuda.launching import Count
+from .kernels import Plan
+
+Need = tuple[Storage, int]
+"""Memory, and the version of it that is read."""
+
+
+@dataclass
+class Entry:
+    """One step of the tape: a launch, a write from Python, or an operation that the user recorded."""
+
+    label: str
+    plan: Plan | None = None
+    args: list[Any] = field(default_factory=list)
+    dim: tuple[int, ...] = ()
+    device: str = "cpu"
+    parts: int = 1
+    seeds: frozenset[int] | None = None
+    adjoint: frozenset[int] = frozenset()
+    """The seeds of the adjoint that will run: those above, or more (compile.Variant.served)."""
+    active: frozenset[int] = frozenset()
+    needs: dict[int, Need] = field(default_factory=dict)
+    finals: dict[int, Need] = field(default_factory=dict)
+    record: Any = None
+    count: Count | None = None
+    """On a GPU: what the adjoint keeps per thread, where the launch has to count it."""
+    backward: Callable[[], Any] | None = None
+    writes: list[Array] = field(default_factory=list)
+    reads: list[Array] = field(default_factory=list)
+
+    @property
+    def written(self) -> list[Array]:
+        return [self.args[i] for i in self.plan.variant.written] if self.plan is not None else self.writes
+
+    @property
+    def read(self) -> list[Array]:
+        return [self.args[i] for i in self.plan.variant.read] if self.plan is not None else self.reads
+
+    @property
+    def watched(self) -> frozenset[int]:
+        """Arrays on which the threads of this launch might depend on each other, and a gradient with them."""
+        if self.plan is None or not self.active:
+            return frozenset()
+        return self.plan.variant.watched & (self.active | set(self.plan.variant.read))
+
+    @property
+    def span(self) -> Span | None:
+        """The kernel that was launched, in the user's source."""
+        return self.plan.kernel.source.head if self.plan is not None else None
