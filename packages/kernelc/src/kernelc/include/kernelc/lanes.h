@@ -243,11 +243,50 @@ KC_EACH2(vd, kc_floordiv) KC_EACH2(vi, kc_mod) KC_EACH2(vl, kc_mod) KC_EACH2(vu,
 KC_EACH2(vd, kc_mod) KC_EACH2(vi, kc_shl) KC_EACH2(vl, kc_shl) KC_EACH2(vu, kc_shl) KC_EACH2(vi, kc_shr)
 KC_EACH2(vl, kc_shr) KC_EACH2(vu, kc_shr)
 KC_EACH1(vf, floorf) KC_EACH1(vd, floor) KC_EACH1(vf, ceilf) KC_EACH1(vd, ceil) KC_EACH1(vf, truncf) KC_EACH1(vd, trunc)
-KC_EACH1(vf, rintf) KC_EACH1(vd, rint) KC_EACH1(vf, sqrtf) KC_EACH1(vd, sqrt)
+KC_EACH1(vf, rintf) KC_EACH1(vd, rint)
+
+/* One instruction each. GCC would find it for the loop over lanes as well, but takes ten times as long. */
+#if defined(__GNUC__) && !defined(__clang__)
+#if KC_LANES == 16 && defined(__AVX512F__)
+#define KC_FMA_F(a, b, c) __builtin_ia32_vfmaddps512_mask(a, b, c, -1, 4)
+#define KC_SQRT_F(a) __builtin_ia32_sqrtps512_mask(a, a, -1, 4)
+#elif KC_LANES == 8 && defined(__FMA__)
+#define KC_FMA_F __builtin_ia32_vfmaddps256
+#define KC_SQRT_F __builtin_ia32_sqrtps256
+#elif KC_LANES == 4 && defined(__FMA__)
+#define KC_FMA_F __builtin_ia32_vfmaddps
+#define KC_SQRT_F __builtin_ia32_sqrtps
+#endif
+#if KC_LANES == 8 && defined(__AVX512F__)
+#define KC_FMA_D(a, b, c) __builtin_ia32_vfmaddpd512_mask(a, b, c, -1, 4)
+#define KC_SQRT_D(a) __builtin_ia32_sqrtpd512_mask(a, a, -1, 4)
+#elif KC_LANES == 4 && defined(__FMA__)
+#define KC_FMA_D __builtin_ia32_vfmaddpd256
+#define KC_SQRT_D __builtin_ia32_sqrtpd256
+#elif KC_LANES == 2 && defined(__FMA__)
+#define KC_FMA_D __builtin_ia32_vfmaddpd
+#define KC_SQRT_D __builtin_ia32_sqrtpd
+#endif
+#endif
 
 #define KC_FMA(V) KC_LANE V kc_fma(V a, V b, V c) { V r; for (int l = 0; l < W; ++l) r[l] = ::kc_fma(a[l], b[l], c[l]); return r; }
-KC_FMA(vf) KC_FMA(vd)
+#ifdef KC_FMA_F
+KC_LANE vf kc_fma(vf a, vf b, vf c) { return KC_FMA_F(a, b, c); }
+KC_LANE vf sqrtf(vf a) { return KC_SQRT_F(a); }
+#else
+KC_FMA(vf) KC_EACH1(vf, sqrtf)
+#endif
+#ifdef KC_FMA_D
+KC_LANE vd kc_fma(vd a, vd b, vd c) { return KC_FMA_D(a, b, c); }
+KC_LANE vd sqrt(vd a) { return KC_SQRT_D(a); }
+#else
+KC_FMA(vd) KC_EACH1(vd, sqrt)
+#endif
 #undef KC_FMA
+#undef KC_FMA_F
+#undef KC_FMA_D
+#undef KC_SQRT_F
+#undef KC_SQRT_D
 
 KC_LANE vf kc_abs(vf x) { return (vf)((vi)x & 0x7fffffff); }
 KC_LANE vd kc_abs(vd x) { return (vd)((vl)x & INT64_MAX); }
