@@ -2,6 +2,7 @@
 
 `Scene` fills a `Draft`, which freezes into a `Layout`; `program.py` makes arrays of it. A batch is the same layout
 with every table repeated: row r of copy b is row b·rows + r, and indices are shifted with it. Systems do not notice.
+Different scenes lie one after the other in the same way; `scenes.py` joins them.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
+from itertools import pairwise
 from math import prod
 from typing import Any
 
@@ -125,12 +127,15 @@ class Parameter:
 
         In a batch the first axis is the copy, if it can be; otherwise all copies have the same value.
         """
-        if copies is not None and shape[:1] == (copies,):
-            one = self._aligned(shape[1:])
-            if one is not None and (shape[1:] or not self.element):
-                return (copies, *one)
-        one = self._aligned(shape)
-        return None if one is None else (1, *one)
+        by_copy = self.by_copy(shape, copies)
+        one = self._aligned(shape[1:] if by_copy else shape)
+        return None if one is None else (shape[0] if by_copy else 1, *one)
+
+    def by_copy(self, shape: tuple[int, ...], copies: int | None) -> bool:
+        """Whether the first axis of a value of this shape is the copy."""
+        if copies is None or shape[:1] != (copies,) or not (shape[1:] or not self.element):
+            return False
+        return self._aligned(shape[1:]) is not None
 
     def _aligned(self, shape: tuple[int, ...]) -> tuple[int, ...] | None:
         if shape == ():
@@ -241,8 +246,11 @@ class Layout:
     things: Mapping[str, Thing]
     surfaces: Mapping[str, Surface] = field(default_factory=dict)
     copies: int | None = None
+    scenes: tuple[Layout, ...] = ()
+    """Those of a batch, one after the other in every table: one scene again and again, or different ones."""
     programs: dict[Any, Any] = field(default_factory=dict)
-    batches: dict[int, Layout] = field(default_factory=dict)
+    batches: dict[Any, Layout] = field(default_factory=dict)
+    """Batches that begin with this scene, by the number of copies, or by their scenes."""
 
     def __getstate__(self) -> dict[str, Any]:
         # What was compiled stays in this process.
@@ -263,9 +271,15 @@ class Layout:
     def batched(self, copies: int) -> Layout:
         """The same scene many times; the same layout for the same number."""
         if copies not in self.batches:
-            names = [f.name for f in fields(self) if f.name not in ("copies", "programs", "batches")]
-            self.batches[copies] = Layout(**{name: getattr(self, name) for name in names}, copies=copies)
+            names = [f.name for f in fields(self) if f.name not in ("copies", "scenes", "programs", "batches")]
+            same = {name: getattr(self, name) for name in names}
+            self.batches[copies] = Layout(**same, copies=copies, scenes=(self,) * copies)
         return self.batches[copies]
+
+    def scene_rows(self, table: str) -> list[slice]:
+        """The rows of each scene of a batch."""
+        ends = np.cumsum([0, *(scene.rows(table) for scene in self.scenes)])
+        return [slice(int(low), int(high)) for low, high in pairwise(ends)]
 
     def tiled(self, name: str) -> NDArray[np.int32]:
         """An index of every copy, each shifted to its own rows."""

@@ -15,6 +15,7 @@ import numpy as np
 
 from nablasim.physics.checks import finite, nearest
 from nablasim.physics.layout import Layout, Parameter, Real
+from nablasim.physics.scenes import joined, named
 from nablasim.physics.state import State
 from nablasim.physics.surfaces import Surface
 
@@ -47,6 +48,19 @@ class Model:
         if self.batch is not None:
             raise ValueError(f"this is a batch of {self.batch} already")
         return batch([self] * copies)
+
+    @property
+    def scenes(self) -> list[Model]:
+        """The scenes of a batch, each with the values that it has now, as models of their own."""
+        return [self._scene(k) for k in range(len(self.layout.scenes))] or [self]
+
+    def _scene(self, k: int) -> Model:
+        layout = self.layout.scenes[k]
+        if self.batch is not None:
+            values = {n: _of_copy(p, self._values[n], k, self.batch) for n, p in layout.parameters.items()}
+            return Model(layout, self.real, values, self._off)
+        values = {name: self._values[named(k, name)] for name in layout.parameters}
+        return Model(layout, self.real, values, frozenset(n for n in values if named(k, n) in self._off))
 
     @property
     def surfaces(self) -> Mapping[str, Surface]:
@@ -195,22 +209,45 @@ class Model:
     def __repr__(self) -> str:
         things = ", ".join(f"{t.name} ({t.kind})" for t in self.layout.things.values())
         copies = f"{self.batch} copies of " if self.batch else ""
+        if self.layout.scenes and not self.batch:
+            copies = f"{len(self.layout.scenes)} scenes with "
         return f"<Model of {copies}{things}; {len(self.names())} parameters, {self.real}>"
 
 
 def batch(models: Sequence[Model]) -> Model:
-    """Many copies of a scene in one model, each with its own values: `models` are replacements of one built model.
+    """Many scenes in one model, which a rollout runs in the same launches, and of which none feels another.
 
-    A rollout runs all of them in the same launches; its frames have the copies in front.
+    Replacements of one built model are copies of its scene: values and frames have the copies in front. Models of
+    different scenes keep their shapes, and what belongs to scene k has "k/" in front of its name: "0/cube.density",
+    "1/gravity". In both cases `scenes` of a model, of a state and of a trajectory are those of the scenes one by one.
     """
     if not models:
         raise ValueError("batch needs at least one model")
     first = models[0]
     for i, other in enumerate(models):
-        if other.layout is not first.layout or other.real != first.real:
-            raise ValueError(f"model {i} was built from another scene: a batch is made of replacements of one model")
+        if not isinstance(other, Model):
+            raise TypeError(f"model {i} is a {type(other).__name__}; a batch is made of models from `Scene.build`")
         if other.batch is not None:
-            raise ValueError(f"model {i} is a batch itself")
+            raise ValueError(f"model {i} is a batch of copies itself: give its scenes one by one, `*model.scenes`")
+        if other.real != first.real:
+            raise ValueError(
+                f"model {i} was built with real={other.real!r} and model 0 with real={first.real!r}: the scenes of a "
+                f"batch have the same precision"
+            )
+    return _copies(models) if all(m.layout is first.layout for m in models) else _side_by_side(models)
+
+
+def _side_by_side(models: Sequence[Model]) -> Model:
+    """A batch of different scenes."""
+    values = {named(k, name): value for k, m in enumerate(models) for name, value in m._values.items()}
+    off = frozenset(named(k, name) for k, m in enumerate(models) for name in m._off)
+    return Model(joined([m.layout for m in models]), models[0].real, values, off)
+
+
+def _copies(models: Sequence[Model]) -> Model:
+    """A batch of replacements of one model."""
+    first = models[0]
+    for i, other in enumerate(models):
         if other._off != first._off:
             name = min(other._off ^ first._off)
             raise ValueError(f"model {i} differs in which quantities are in force: {name!r} in only one of the two")
@@ -220,6 +257,16 @@ def batch(models: Sequence[Model]) -> Model:
         for name in first.layout.parameters
     }
     return Model(layout, first.real, values, first._off)
+
+
+def _of_copy(parameter: Parameter, value: Any, copy: int, copies: int) -> Any:
+    """What a value of a batch is for one copy."""
+    shape = shape_of(value)
+    assert shape is not None
+    if not parameter.by_copy(shape, copies):
+        return value
+    # One element alone is no array of kernelc.
+    return value[copy : copy + 1] if is_kernelc(value) and shape[1:] == parameter.element else value[copy]
 
 
 def _stacked(parameter: Parameter, values: list[Any], copies: int) -> Any:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from importlib.util import find_spec
+from itertools import chain
 from typing import Any, Literal
 from warnings import warn
 
@@ -130,8 +131,12 @@ def forces(model: Model, state: State | None = None) -> dict[str, Part]:
 def energy(model: Model, state: State | None = None) -> dict[str, Any]:
     """The energy (J) of a state by system, with gravity in that of the masses; "total" is their sum.
 
-    In a batch there is one number per copy.
+    In a batch there is one number per copy, or per scene.
     """
+    if model.layout.scenes and model.batch is None:
+        states = [None] * len(model.scenes) if state is None else state.scenes
+        each = [energy(scene, at) for scene, at in zip(model.scenes, states)]
+        return {name: np.array([one.get(name, 0.0) for one in each]) for name in dict.fromkeys(chain(*each))}
 
     def look(step: Step) -> dict[str, Real]:
         found = {}

@@ -43,6 +43,19 @@ class State:
     def __init__(self, layout: Layout, columns: Mapping[str, Real]):
         self.layout, self.columns = layout, dict(columns)
 
+    @property
+    def scenes(self) -> list[State]:
+        """The states of the scenes of a batch one by one."""
+        return [self._scene(k, scene) for k, scene in enumerate(self.layout.scenes)] or [self]
+
+    def _scene(self, k: int, scene: Layout) -> State:
+        made = {}
+        for name in self.columns.keys() & scene.columns.keys():
+            column = scene.columns[name]
+            flat = self.columns[name].reshape(1, -1, *column.shape)
+            made[name] = flat[:, self.layout.scene_rows(column.table)[k]]
+        return State(scene, made)
+
     def __getitem__(self, name: str) -> Part:
         if name not in self:
             raise KeyError(f"no object {name!r} has a state: {nearest(name, list(self))}")

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -10,12 +11,14 @@ from numpy.typing import NDArray
 
 from nablasim.physics.checks import nearest
 from nablasim.physics.layout import Layout
-from nablasim.physics.model import plain
+from nablasim.physics.model import is_torch, plain
 from nablasim.physics.state import Part, State, part
 
 
 class Trajectory:
     """The frames of a rollout: `traj["gear"].x` is (frames, n, 3), with the copies in front in a batch.
+
+    In a batch of different scenes, "gear" of scene 2 is `traj["2/gear"]`, or `traj.scenes[2]["gear"]`.
 
     `times` (s) has one entry per frame; the first frame is the start. `columns` has all objects at once, by column:
     (frames, rows of all copies, *element). `solves` says how well the equations of implicit steps were solved: a
@@ -47,6 +50,22 @@ class Trajectory:
         apart = values.reshape(values.shape[0], self.layout.worlds, -1, *values.shape[2:])
         return apart.swapaxes(0, 1)[:, :, rows]
 
+    @cached_property
+    def scenes(self) -> list[Trajectory]:
+        """The trajectories of the scenes of a batch one by one: what each gives when it is run alone."""
+        layout = self.layout
+        if not layout.scenes:
+            return [self]
+        apart = {name: _apart(values, layout.scene_rows(layout.columns[name].table))
+                 for name, values in self.columns.items()}  # fmt: skip
+        return [
+            Trajectory(scene, self.times, {
+                name: parts[k] for name, parts in apart.items()
+                if name in scene.columns and scene.rows(scene.columns[name].table)
+            }, self.solves)
+            for k, scene in enumerate(layout.scenes)
+        ]  # fmt: skip
+
     def vertices(self, name: str) -> Any:
         """The corners of an object's triangles, (frames, n, 3), with the copies in front in a batch."""
         if name not in self.layout.surfaces:
@@ -69,3 +88,11 @@ class Trajectory:
 
     def __repr__(self) -> str:
         return f"<Trajectory of {len(self)} frames, {self.times[0]:g} s to {self.times[-1]:g} s: {', '.join(self)}>"
+
+
+def _apart(values: Any, rows: list[slice]) -> Sequence[Any]:
+    """The rows of each scene, from (frames, rows, ...)."""
+    if is_torch(values):
+        # One operation: the way back of a cut would fill the whole for every scene.
+        return values.split([part.stop - part.start for part in rows], dim=1)
+    return [values[:, part] for part in rows]
