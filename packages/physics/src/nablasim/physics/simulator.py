@@ -136,7 +136,8 @@ def energy(model: Model, state: State | None = None) -> dict[str, Any]:
     if model.layout.scenes and model.batch is None:
         states = [None] * len(model.scenes) if state is None else state.scenes
         each = [energy(scene, at) for scene, at in zip(model.scenes, states)]
-        return {name: np.array([one.get(name, 0.0) for one in each]) for name in dict.fromkeys(chain(*each))}
+        names = sorted(dict.fromkeys(chain(*each)), key=lambda name: name == "total")  # The sum comes last.
+        return {name: np.array([one.get(name, 0.0) for one in each]) for name in names}
 
     def look(step: Step) -> dict[str, Real]:
         found = {}

@@ -12,7 +12,7 @@ import kernelc as kc
 
 @kc.func
 def bucket(cell: kc.int3, world: int, mask: int) -> int:
-    """Where a cell of a copy of the scene is kept; cells may share a bucket."""
+    """Where a cell of a scene of the batch is kept; cells may share a bucket."""
     return (cell.x * 73856093 ^ cell.y * 19349663 ^ cell.z * 83492791 ^ world * 49979687) & mask
 
 
@@ -58,14 +58,15 @@ def look_around(
 
 @kc.func
 def holds(
-    now: kc.Array[kc.float3], reach: kc.Array[float], seen: kc.Array[kc.float3], seen_reach: kc.Array[float], each: int,
-    far: float,
+    now: kc.Array[kc.float3], reach: kc.Array[float], world: kc.Array[int], first: kc.Array[int],
+    slack: kc.Array[float], seen: kc.Array[kc.float3], seen_reach: kc.Array[float],
 ) -> bool:  # fmt: skip
-    """Whether no vertex has moved by `far` against the first one of its copy of the scene: a fall does not count."""
-    same = True
+    """Whether vertices have moved little against the first one of their scene: a fall does not count."""
+    same = slack[0] > 0.0
     for v in range(now.shape[0]):
-        first = v // each * each
-        d = kc.length_sq(now[v] - seen[v] - (now[first] - seen[first]))
+        # Two points come closer by twice of what each moves; a little less, because sums are rounded.
+        far = 0.49 * slack[world[v]]
+        d = kc.length_sq(now[v] - seen[v] - (now[first[v]] - seen[first[v]]))
         if not (d <= far * far and reach[v] == seen_reach[v]):  # also if it is not a number
             same = False
     return same
@@ -73,7 +74,7 @@ def holds(
 
 @kc.func
 def sort_triangles(
-    middle: kc.Array[kc.float3], world: kc.Array[int], size: float, mask: int, key: kc.Array[int], start: kc.Array[int],
+    middle: kc.Array[kc.float3], world: kc.Array[int], size: kc.Array[float], mask: int, key: kc.Array[int], start: kc.Array[int],
     order: kc.Array[int],
 ):  # fmt: skip
     """Triangles by bucket: those of bucket k are order[start[k]] ... order[start[k + 1] - 1], ascending."""
@@ -81,7 +82,7 @@ def sort_triangles(
     for k in range(mask + 2):
         start[k] = 0
     for t in range(count):
-        k = bucket(cell_of(middle[t], size), world[t], mask)
+        k = bucket(cell_of(middle[t], size[world[t]]), world[t], mask)
         key[t] = k
         start[k + 1] = start[k + 1] + 1
     for k in range(mask + 1):
@@ -127,8 +128,9 @@ def find_candidates(
     near: kc.Array[int],
     corners: kc.Array[int, 2],
     triangle_world: kc.Array[int],
-    each: int,
+    first: kc.Array[int],
     slack: kc.Array[float],
+    size: kc.Array[float],
     seen: kc.Array[kc.float3],
     seen_reach: kc.Array[float],
     middle: kc.Array[kc.float3],
@@ -141,35 +143,40 @@ def find_candidates(
 ):
     """Make the list of candidates anew, if points have moved since it was made. One thread: it is rarely needed.
 
-    Where points stood then is in `seen`; `slack` has how far candidates may be beyond touch, zero at the very start.
+    Where points stood then is in `seen`; `slack` has how far candidates may be beyond touch, zero at the very start,
+    and `size` the side of the cells: of each scene, which may be much finer than another one.
     """
-    # Two points come closer by twice of what each moves; a little less, because sums are rounded.
-    if not (slack[0] > 0.0 and holds(now, reach, seen, seen_reach, each, 0.49 * slack[0])):
-        longest = 0.0
+    if not holds(now, reach, world, first, slack, seen, seen_reach):
+        for w in range(slack.shape[0]):
+            slack[w] = 0.0
+            size[w] = 0.0
         for v in range(now.shape[0]):
-            longest = max(longest, reach[v])
+            slack[world[v]] = max(slack[world[v]], reach[v])
             seen[v] = now[v]
             seen_reach[v] = reach[v]
-        far = 0.4 * longest
-        slack[0] = far
-        radius = 0.0
         for t in range(middle.shape[0]):
             m = (now[corners[t, 0]] + now[corners[t, 1]] + now[corners[t, 2]]) / 3.0
             middle[t] = m
+            w = triangle_world[t]
             for k in range(3):
-                radius = max(radius, kc.length_sq(now[corners[t, k]] - m))
-        size = kc.sqrt(radius) + longest + far
+                size[w] = max(size[w], kc.length_sq(now[corners[t, k]] - m))
+        for w in range(slack.shape[0]):
+            longest = slack[w]
+            slack[w] = 0.4 * longest
+            size[w] = kc.sqrt(size[w]) + longest + slack[w]
         sort_triangles(middle, triangle_world, size, mask, key, start, order)
         for v in range(now.shape[0]):
-            home, found = cell_of(now[v], size), 0
+            w = world[v]
+            side, far, found = size[w], slack[w], 0
+            home = cell_of(now[v], side)
             for n in range(27):
                 cell = kc.int3(home.x + n % 3 - 1, home.y + n // 3 % 3 - 1, home.z + n // 9 - 1)
-                k = bucket(cell, world[v], mask)
+                k = bucket(cell, w, mask)
                 for j in range(start[k], start[k + 1]):
                     t = order[j]
-                    if kc.length_sq(now[v] - middle[t]) < size * size and triangle_world[t] == world[v]:
+                    if kc.length_sq(now[v] - middle[t]) < side * side and triangle_world[t] == w:
                         # Cells may share a bucket: each triangle is looked at once, for its own cell.
-                        mine = same_cell(cell_of(middle[t], size), cell)
+                        mine = same_cell(cell_of(middle[t], side), cell)
                         if mine and not is_near(near, near_start[v], near_count[v], t):
                             a, b, c = corners[t, 0], corners[t, 1], corners[t, 2]
                             if distance(now[v], now[a], now[b], now[c]) < 0.5 * (reach[v] + reach[a]) + far:

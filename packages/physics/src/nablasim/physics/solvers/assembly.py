@@ -17,6 +17,7 @@ from scipy import sparse
 import kernelc as kc
 from nablasim.physics.layout import Index, Layout
 from nablasim.physics.program import Array, Arrays
+from nablasim.physics.scenes import scene_of, world_of
 from nablasim.physics.solvers.endpoint import Endpoint, Floats
 from nablasim.physics.solvers.moving_bodies import MovingBodies
 from nablasim.physics.systems import System
@@ -115,21 +116,20 @@ class Coupling:
     """The rows and columns of the Jacobian that belong to bodies.
 
     There are few bodies: each row takes a reverse sweep, each column two looks at the forces on the particles, for all
-    copies of the scene at once.
+    scenes of a batch at once.
     """
 
     def __init__(self, end: Endpoint, bodies: MovingBodies):
         self._end, self._bodies = end, bodies
-        worlds, n, count = end.layout.worlds, end.particles, bodies.count
-        particle, body = np.arange(n) // max(n // worlds, 1), np.arange(count) // (count // worlds)
+        particle, body = world_of(end.layout, "particles"), world_of(end.layout, "bodies")
         self._world = np.repeat(np.concatenate([particle, body, body]), 3)
-        """Which copy of the scene each unknown belongs to."""
-        free = np.flatnonzero(bodies.free.reshape(worlds, -1)[0])
-        # The velocity of the centre of mass, and the angular one, of the same body in all copies.
-        self._alike = [part + b + count // worlds * np.arange(worlds) for part in (0, count) for b in free]
+        """Which scene of a batch each unknown belongs to."""
+        self._scene = scene_of(end.layout, "bodies")
+        self._alike = _one_of_each(np.flatnonzero(bodies.free), body, bodies.count)
 
-    def rows(self, h: float, mass: Floats, free: NDArray[np.bool_]) -> tuple[Any, float]:
-        """The rows, where the forces were evaluated last, and the rounding of residuals over that of numbers."""
+    def rows(self, h: float, mass: Floats, free: NDArray[np.bool_]) -> tuple[Any, Floats]:
+        """The rows, where the forces were evaluated last, and the rounding of residuals over that of numbers: of the
+        rows of bodies, for each component."""
         n, count = self._end.particles, self._bodies.count
         way, open_ = np.zeros((n + 2 * count, 3)), np.repeat(free, 3)
         fixed = np.flatnonzero(~open_[3 * n :])
@@ -137,15 +137,16 @@ class Coupling:
         for alike in self._alike:
             for axis in range(3):
                 way[...] = 0
-                way[n + alike, axis] = 1
+                way[n + alike[alike >= 0], axis] = 1
                 by_x, pulled = self._end.pulled(h, way)
                 pulled[:n] += h * by_x
                 row = np.where(open_, -pulled.ravel(), 0.0)
                 here = np.flatnonzero(row)
                 entries.append((row[here], 3 * alike[self._world[here]] + axis, here))
         J = _sparse(entries, (6 * count, way.size))
-        far = float(np.abs(self._bodies.state[BODY_X.name].numpy()).max(initial=0.0))
-        return J, far / h * float(np.asarray(np.abs(J).sum(axis=1)).max(initial=0.0))
+        far = np.zeros(self._scene.max() + 1)
+        np.maximum.at(far, self._scene, np.abs(self._bodies.state[BODY_X.name].numpy()).max(axis=1))
+        return J, np.tile(np.repeat(far[self._scene], 3), 2) / h * np.asarray(np.abs(J).sum(axis=1)).ravel()
 
     def columns(self, h: float, x: Floats, v: Floats, free: NDArray[np.bool_]) -> Any:
         """What particles owe to bodies, by differences: good enough to search by, and to precondition."""
@@ -155,13 +156,27 @@ class Coupling:
         for alike in self._alike:
             for axis in range(3):
                 way[...] = 0
-                way[n + alike, axis] = e
+                way[n + alike[alike >= 0], axis] = e
                 there, back = (self._end.forces(x, v + s * way, h)[:n].ravel() for s in (1, -1))
                 column = np.where(open_, h * (back - there) / (2 * e), 0.0)
                 here = np.flatnonzero(column)
                 entries.append((column[here], here, 3 * alike[self._world[here]] + axis))
         self._end.forces(x, v, h)  # That is where the Jacobian is asked for.
         return _sparse(entries, (3 * n, 6 * count))
+
+
+def _one_of_each(free: NDArray[np.intp], world: NDArray[np.intp], count: int) -> list[NDArray[np.intp]]:
+    """Rows of bodies that can be looked at together: of each scene at most one, -1 where it has no more.
+
+    First those of the velocities of centres of mass, then those of angular velocities.
+    """
+    place = np.arange(len(free)) - np.searchsorted(world[free], world[free])
+    found = []
+    for k in range(place.max(initial=-1) + 1):
+        alike = np.full(world.max() + 1, -1)
+        alike[world[free[place == k]]] = free[place == k]
+        found.append(alike)
+    return [np.where(alike < 0, -1, alike + part) for part in (0, count) for alike in found]
 
 
 def _sparse(entries: list[tuple[Any, Any, Any]], shape: tuple[int, int]) -> Any:

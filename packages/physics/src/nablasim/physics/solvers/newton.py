@@ -5,6 +5,9 @@
 by Newton's method with a line search. J = dR/dv = m - h (h ∂f/∂x + ∂f/∂v) is the true Jacobian, not a positive
 definite stand-in: assembled and factorised where each row names its particles, and completed by Krylov's method where
 not. Rows of bodies, two each, follow those of the particles (`moving_bodies.py`).
+
+Different scenes of a batch are factorised together, but each is solved to its own tolerance and looks for its own way:
+next to a house, all that a leaf does is rounding.
 """
 
 from __future__ import annotations
@@ -20,6 +23,7 @@ from scipy.sparse.linalg import LinearOperator, gmres, splu
 
 import kernelc as kc
 from nablasim.physics.program import Array, Step
+from nablasim.physics.scenes import different, scene_of
 from nablasim.physics.solvers.assembly import Assembly, Coupling
 from nablasim.physics.solvers.endpoint import Endpoint, Floats
 from nablasim.physics.systems import System
@@ -38,10 +42,10 @@ class Solution:
 
     value: Floats
     residual: float
-    iterations: int
-    done: bool
     worst: int
     """The row with the largest residual."""
+    iterations: int
+    done: bool
 
 
 class Newton:
@@ -54,6 +58,24 @@ class Newton:
         self._hits = self._coupled is not None and any(step.rows(s.name) for s in systems if isinstance(s, Hits))
         self.whole = self._assembly is None or self._assembly.whole
         """Whether `jacobian` is complete: contacts of layers of cloth come in by Krylov's method."""
+        bodies = [] if self.end.bodies is None else [scene_of(step.layout, "bodies")] * 2
+        self.scene = np.concatenate([scene_of(step.layout, "particles"), *bodies])
+        """Which scene each row belongs to; copies of a scene count as one."""
+        self.scenes = different(step.layout)
+
+    def largest(self, values: Floats) -> Floats:
+        """The largest size of values by row, of each scene."""
+        if self.scenes == 1:
+            return np.array([np.abs(values).max(initial=0.0)])
+        found = np.zeros(self.scenes)
+        np.maximum.at(found, self.scene, np.abs(values).max(axis=1))
+        return found
+
+    def total(self, values: Floats) -> Floats:
+        """The sum of values by row, of each scene."""
+        if self.scenes == 1:
+            return np.array([values.sum()])
+        return np.bincount(self.scene, values.sum(axis=1), minlength=self.scenes)
 
     def take(self, step: Step, moved: dict[str, Array]) -> None:
         end = self.end
@@ -68,22 +90,23 @@ class Newton:
             self.gravity = np.concatenate([self.gravity, fall, np.zeros_like(fall)])
             self.free = np.concatenate([self.free, end.bodies.free, end.bodies.free])
 
-    def jacobian(self, h: float, x: Floats, v: Floats) -> tuple[Any, float]:
-        """J where the forces were evaluated last, with particles at x, and how well the residual is known there.
+    def jacobian(self, h: float, x: Floats, v: Floats) -> tuple[Any, Floats]:
+        """J where the forces were evaluated last, with particles at x, and how well residuals are known there.
 
         Forces are known no better than the places of things: to rounding. Less cannot be asked for.
         """
-        n, rounding, J = self.end.particles, 0.0, sparse.csc_matrix((0, 0))
+        n, rounding, J = self.end.particles, np.zeros(3 * len(v)), sparse.csc_matrix((0, 0))
         if self._assembly is not None:
             J, stiffness = self._assembly.matrix(h, self.mass[:n], self.free[:n])
-            rounding = 8 * EPS * float((stiffness @ np.abs(x).ravel()).max(initial=0.0))
+            rounding[: 3 * n] = stiffness @ np.abs(x).ravel()
         if self._coupled is None:
-            return J, rounding
+            return J, 8 * EPS * self.largest(rounding.reshape(v.shape))
         beside = sparse.csc_matrix((3 * n, 3 * len(v) - 3 * n))
         if self._hits:
             beside = self._coupled.columns(h, x, v, self.free)
-        below, of_bodies = self._coupled.rows(h, self.mass, self.free)
-        return sparse.vstack([sparse.hstack([J, beside]), below], "csc"), max(rounding, 8 * EPS * of_bodies)
+        below, rounding[3 * n :] = self._coupled.rows(h, self.mass, self.free)
+        whole = sparse.vstack([sparse.hstack([J, beside]), below], "csc")
+        return whole, 8 * EPS * self.largest(rounding.reshape(v.shape))
 
     # -- the way forward
     def solve(self, x0: Floats, v0: Floats, tol: float, iterations: int) -> Solution:
@@ -106,18 +129,24 @@ class Newton:
         J, _ = self.jacobian(self.h, x, v)
         factors = factorised(J)
         b = b * self.free[:, None]
-        weights, limit = np.abs(J).T, tol * float(np.abs(b).max(initial=0.0))
+        weights, limit = np.abs(J).T, tol * self.largest(b)
         solution = np.zeros_like(b)
         residual = b
         for k in range(1, 6):
             solution = solution + self._transposed(factors, residual, self.whole and k < 3)
             residual = b - self._pulled(solution)
-            size = float(np.abs(residual).max(initial=0.0))
-            if size <= limit + 64 * EPS * float((weights @ np.abs(solution).ravel()).max(initial=0.0)):
+            size = self.largest(residual)
+            rounding = 64 * EPS * self.largest((weights @ np.abs(solution).ravel()).reshape(b.shape))
+            if (size <= limit + rounding).all():
                 break
-        worst = int(np.abs(residual).sum(axis=1).argmax()) if len(b) else 0
-        done = k < 5 or size <= limit
-        return Solution(solution, size / max(limit / tol, 1e-300) if size else 0.0, k, done, worst)
+        done = k < 5 or bool((size <= limit).all())
+        return Solution(solution, *self._judged(residual, limit / tol), k, done)
+
+    def _judged(self, residual: Floats, scale: Floats) -> tuple[float, int]:
+        """How large a residual is, compared with the scale of each scene, and the row where it is largest."""
+        scale = np.maximum(scale, 1e-300)
+        rows = np.abs(residual).sum(axis=1) / scale[self.scene]
+        return float((self.largest(residual) / scale).max()), int(rows.argmax()) if len(rows) else 0
 
     def _transposed(self, factors: Any, b: Floats, direct: bool) -> Floats:
         if direct:
@@ -144,43 +173,52 @@ class _Search:
         self.held = ~equations.free[:, None]
         self.falling = self.m * h * equations.gravity
 
-    def residual(self, v: Floats) -> tuple[Floats, float]:
-        """R(v), and the largest momentum that takes part in it."""
+    def residual(self, v: Floats) -> tuple[Floats, Floats]:
+        """R(v), and the largest momentum that takes part in it, of each scene."""
         end, n = self._of.end, len(self.x0)
         push = self.h * end.forces(self.x0 + self.h * v[:n], v, self.h)
         r = np.where(self.held, 0.0, self.m * (v - self.v0) - self.falling - push)
         if end.bodies is not None:
             r[n:] = end.bodies.residual()
         parts = (push, self.falling, self.m * v, self.m * self.v0)
-        return r, max(float(np.abs(part[~self.held[:, 0]]).max(initial=0.0)) for part in parts)
+        return r, np.max([self._of.largest(np.where(self.held, 0.0, part)) for part in parts], axis=0)
 
     def run(self, v: Floats, tol: float, iterations: int) -> Solution:
         r, scale = self.residual(v)
-        size, before, rounding = float(np.abs(r).max(initial=0.0)), np.inf, 0.0
+        size, none = self._of.largest(r), np.zeros(self._of.scenes)
+        before, rounding = none + np.inf, none
         for k in range(iterations + 1):
-            if size <= tol * scale or (size >= 0.25 * before and size <= tol * scale + rounding):
+            done = (size <= tol * scale) | ((size >= 0.25 * before) & (size <= tol * scale + rounding))
+            if done.all():
                 return self._solution(v, r, scale, k, True)
-            if k == iterations or not np.isfinite(size):
+            if k == iterations or not np.isfinite(size).all():
                 break
             J, rounding = self._of.jacobian(self.h, self.x0 + self.h * v[: len(self.x0)], v)
-            moved = self._along(v, r, self._downhill(J, v, r))
+            moved = self._along(v, r, self._downhill(J, v, self._still(r, done), done), done)
             if moved is None:
-                return self._solution(v, r, scale, k, size <= tol * scale + rounding)
+                return self._solution(v, r, scale, k, bool((size <= tol * scale + rounding).all()))
             v, r, scale = moved
-            size, before = float(np.abs(r).max(initial=0.0)), size
+            size, before = self._of.largest(r), size
         return self._solution(v, r, scale, k, False)
 
-    def _solution(self, v: Floats, r: Floats, scale: float, k: int, done: bool) -> Solution:
-        size = np.abs(r).sum(axis=1)
-        return Solution(v, float(np.abs(r).max(initial=0.0)) / max(scale, 1e-300), k, done, int(size.argmax()))
+    def _still(self, r: Floats, done: NDArray[np.bool_]) -> Floats:
+        """Residuals that leave alone the scenes that are done."""
+        return np.where(done[self._of.scene][:, None], 0.0, r) if done.any() else r
 
-    def _downhill(self, J: Any, v: Floats, r: Floats) -> Floats:
+    def _solution(self, v: Floats, r: Floats, scale: Floats, k: int, done: bool) -> Solution:
+        return Solution(v, *self._of._judged(r, scale), k, done)
+
+    def _downhill(self, J: Any, v: Floats, r: Floats, done: NDArray[np.bool_]) -> Floats:
         """Newton's direction. Where that leads uphill, as from a beam that is about to buckle, masses are made larger:
         the further this goes, the more it is the direction of the forces.
         """
-        for heavier in (0.0, 1.0, 1e2, 1e4, 1e6, 1e8):
-            way = self._direction(J + sparse.diags(np.repeat(heavier * self.m[:, 0], 3), format="csc"), v, r)
-            if float((r * way).sum()) < 0.0:
+        heavier, uphill = np.zeros(len(done)), ~done
+        for more in (0.0, 1.0, 1e2, 1e4, 1e6, 1e8):
+            heavier[uphill] = more
+            added = heavier[self._of.scene] * self.m[:, 0]
+            way = self._direction(J + sparse.diags(np.repeat(added, 3), format="csc"), v, r)
+            uphill = ~(done | (self._of.total(r * way) < 0.0))
+            if not uphill.any():
                 break
         return way
 
@@ -203,24 +241,28 @@ class _Search:
         e = 1e-6 * size / (self.h * longest)
         return (self.residual(v + e * way)[0] - self.residual(v - e * way)[0]) / (2 * e) + way * self.m * self.held
 
-    def _along(self, v: Floats, r: Floats, way: Floats) -> tuple[Floats, Floats, float] | None:
+    def _along(
+        self, v: Floats, r: Floats, way: Floats, done: NDArray[np.bool_]
+    ) -> tuple[Floats, Floats, Floats] | None:
         """A point on the way, beginning with its end: where the residual is smaller, or the way is not uphill yet.
 
         R·way is the slope of the energy along the way, as far as forces have one: its sign says where the minimum is.
         """
         if not np.isfinite(way).all():
             return None
-        before, slope = self._merit(r), float((r * way).sum())
-        for halving in range(20):
-            length = 0.5**halving
-            there = v + length * way
+        before, slope, length = self._merit(r), self._of.total(r * way), np.ones(len(done))
+        for _ in range(20):
+            there = v + length[self._of.scene][:, None] * way
             r, scale = self.residual(there)
-            if self._merit(r) <= (1 - 1e-4 * length) * before or float((r * way).sum()) <= 0.5 * abs(slope):
+            smaller = self._merit(r) <= (1 - 1e-4 * length) * before
+            good = done | smaller | (self._of.total(r * way) <= 0.5 * np.abs(slope))
+            if good.all():
                 return there, r, scale
+            length[~good] *= 0.5
         return None
 
-    def _merit(self, r: Floats) -> float:
-        return float(np.sqrt((r * r / self.m).sum()))
+    def _merit(self, r: Floats) -> Floats:
+        return np.sqrt(self._of.total(r * r / self.m))
 
 
 def factorised(J: Any) -> Any:

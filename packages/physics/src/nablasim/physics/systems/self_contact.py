@@ -3,7 +3,7 @@ every step.
 
 All cloth and solids that were given to `Scene.add_self_contact` take part. A row of `touch_vertices` is a vertex, of
 `touch_triangles` a triangle, of `touch_near` a pair of both that is closer than the thickness at rest, which is no
-contact; `touch_worlds` has one row, so that its number tells the copies of a batch apart.
+contact; `touch_worlds` has one row, so that its number tells the scenes of a batch apart.
 """
 
 from __future__ import annotations
@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 
 PARTICLE, WORLD = Index("touch_vertices.particle", to="particles"), Index("touch_vertices.world", to="touch_worlds")
 NEAR_START, NEAR_COUNT = Index("touch_vertices.near_start", to="touch_near"), Index("touch_vertices.near_count")
+FIRST = Index("touch_vertices.first", to="touch_vertices")
+"""The first vertex of the scene, by which it is seen whether others moved against each other."""
 AROUND, LAW = Index("touch_vertices.around"), Index("touch_vertices.law")
 KE, KD, KF, MU, THICKNESS = (Column(f"touch_vertices.{q}") for q in ("ke", "kd", "kf", "mu", "thickness"))
 TOUCH, SMOOTHING = Column("touch_vertices.touch"), Column("touch_vertices.smoothing")
@@ -48,7 +50,7 @@ class SelfContact(System):
 
     name = "self_contacts"
     columns = (KE, KD, KF, MU, THICKNESS, TOUCH, SMOOTHING, FOUR)
-    indices = (PARTICLE, WORLD, NEAR_START, NEAR_COUNT, AROUND, LAW, CORNERS, TRIANGLE_WORLD, NEAR)
+    indices = (PARTICLE, WORLD, FIRST, NEAR_START, NEAR_COUNT, AROUND, LAW, CORNERS, TRIANGLE_WORLD, NEAR)
 
     def setup(self, a: Arrays) -> None:
         kc.launch(join_four, a.rows("touch_vertices"), [a[KE], a[KD], a[KF], a[MU]], [a[FOUR]])
@@ -79,8 +81,10 @@ def find(s: Step) -> tuple[Any, Any]:
     now, reach = s.kept("touch.now", n, kc.float3), s.kept("touch.reach", n)
     kc.launch(search.look_around, n, [s[X], s[PARTICLE], s[THICKNESS], s[SMOOTHING]], [now, reach])
     mask = (1 << max(m - 1, 1).bit_length()) - 1
-    sheet = [s[NEAR_START], s[NEAR_COUNT], s[NEAR], s[CORNERS], s[TRIANGLE_WORLD], n // s.layout.worlds]
-    seen = [s.kept("touch.slack", 1), s.kept("touch.seen", n, kc.float3), s.kept("touch.seen_reach", n)]
+    sheet = [s[NEAR_START], s[NEAR_COUNT], s[NEAR], s[CORNERS], s[TRIANGLE_WORLD], s[FIRST]]
+    worlds = s.rows("touch_worlds")
+    sizes = [s.kept("touch.slack", worlds), s.kept("touch.size", worlds)]
+    seen = [*sizes, s.kept("touch.seen", n, kc.float3), s.kept("touch.seen_reach", n)]
     grid = [s.kept("touch.middle", m, kc.float3), s.kept("touch.key", m, int), s.kept("touch.start", mask + 2, int),
             s.kept("touch.order", m, int), mask]  # fmt: skip
     candidates = [s.kept("touch.count", n, int), s.kept("touch.candidates", (n, room), int)]
@@ -123,6 +127,7 @@ def add_self_contact(
     count = np.bincount(near[:, 0], minlength=n)
     draft.index(PARTICLE.name, particles)
     draft.index(WORLD.name, np.zeros(n))
+    draft.index(FIRST.name, np.zeros(n))
     draft.index(NEAR_START.name, pairs.start + np.cumsum(count) - count)
     draft.index(NEAR_COUNT.name, count)
     draft.index(NEAR.name, near[:, 1] + faces.start)
