@@ -135,7 +135,5 @@ def test_what_goes_wrong_names_the_copy():
         ph.rollout(batch.replace({"net.ke": [50.0, 1e9, 50.0]}), dt=1e-3, steps=STEPS, check=False)
     with pytest.raises(ValueError, match=r"net.ke has shape \(4,\); expected .* with 3 in front"):
         batch.replace({"net.ke": np.ones(4)})
-    with pytest.raises(ValueError, match="model 1 was built from another scene"):
-        ph.batch([ONE, scene().build("float64")])
     with pytest.raises(ValueError, match="differs in which quantities are in force"):
         ph.batch([ONE, ONE.replace({"block.E": 2e4})])

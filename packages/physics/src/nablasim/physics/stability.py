@@ -16,6 +16,7 @@ import kernelc as kc
 from nablasim.physics.checks import is_finite
 from nablasim.physics.kernels.particles import step_rates
 from nablasim.physics.layout import Layout
+from nablasim.physics.scenes import different, scene_of
 
 if TYPE_CHECKING:
     from nablasim.physics.program import Arrays, Program, Segment, Step
@@ -163,7 +164,8 @@ def fastest_vibration(program: Program, state: Mapping[str, Floats]) -> tuple[fl
         x, v, *sums = (step.numpy(program.layout.columns[f"particles.{name}"]) for name in names)
         at, moving = x.copy(), v.copy()
         root = np.sqrt(step.numpy(program.layout.columns["particles.weight"]).astype(np.float64))[:, None]
-        size = np.ptp(x, axis=0).max() / max(1.0, len(x) ** (1 / 3)) or 1.0
+        scene = scene_of(program.layout, "particles")
+        sizes = np.array([_spacing(x[scene == s]) for s in range(different(program.layout))])
 
         def force(dx: Floats, dv: Floats) -> Floats:
             x[...], v[...] = at + dx, moving + dv
@@ -175,7 +177,9 @@ def fastest_vibration(program: Program, state: Mapping[str, Floats]) -> tuple[fl
 
         def slope(way: Floats, moves: bool) -> Floats:
             p = root * way
-            h = 1e-3 * size / max(float(np.abs(p).max()), 1e-300)
+            most = np.full(len(sizes), 1e-300)
+            np.maximum.at(most, scene, np.abs(p).max(axis=1))
+            h = (1e-3 * sizes / most)[scene, None]
             there, back = (force(s * h * p * moves, s * h * p * (not moves)) for s in (1, -1))
             return root * (back - there) / (2 * h)
 
@@ -186,6 +190,11 @@ def fastest_vibration(program: Program, state: Mapping[str, Floats]) -> tuple[fl
         return 1 / rate if rate else np.inf, int(np.abs(mode).sum(axis=1).argmax())
 
     return program.look(state, look)
+
+
+def _spacing(x: Floats) -> float:
+    """About how far particles are from each other."""
+    return float(np.ptp(x, axis=0).max()) / max(1.0, len(x) ** (1 / 3)) or 1.0 if len(x) else 1.0
 
 
 def _largest(apply: Callable[[Floats], Floats], start: Floats, steps: int = 16) -> tuple[float, Floats]:
