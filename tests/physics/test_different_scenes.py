@@ -330,9 +330,9 @@ def test_what_cannot_be_shared_is_refused_by_number():
         ph.batch([MODELS[0], MODELS[1].batched(2)])
     with pytest.raises(TypeError, match="model 2 is a Smoke"):
         ph.batch([MODELS[0], MODELS[1], ph.Smoke((8, 8))])
-    with pytest.raises(KeyError, match="0/cube.density"):
+    with pytest.raises(KeyError, match=r"0/cube\.density"):
         ph.batch(MODELS).replace({"0/cube.densty": 1.0})
-    with pytest.raises(ValueError, match="'0/cube.mass' and '0/cube.density' exclude each other: give the mass once"):
+    with pytest.raises(ValueError, match=r"'0/cube.mass' and .* exclude each other: give the mass once"):
         ph.batch(MODELS).replace({"0/cube.density": 1.0, "0/cube.mass": 1.0})
 
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from nablasim.physics.checks import finite, nearest
 from nablasim.physics.layout import Layout, Parameter, Real
-from nablasim.physics.scenes import joined, named
+from nablasim.physics.scenes import joined, joined_columns, named
 from nablasim.physics.state import State
 from nablasim.physics.surfaces import Surface
 
@@ -31,11 +31,12 @@ class Model:
         off: frozenset[str],
         like: Model | None = None,
         changed: frozenset[str] = frozenset(),
+        parts: Sequence[Model] = (),
     ):
-        """`like` is a model whose columns are the same but for those `changed`."""
+        """`like` is a model whose columns are the same but for those `changed`; `parts` are models that it joins."""
         self.layout, self.real = layout, real
         self._values, self._off = dict(values), off
-        self._like, self._changed = like, changed
+        self._like, self._changed, self._parts = like, changed, parts
         self._present: frozenset[str] = frozenset()
 
     @property
@@ -164,7 +165,11 @@ class Model:
         Columns that a replacement did not touch are those of the model that it came from.
         """
         like, self._like = self._like, None
+        parts, self._parts = self._parts, ()
         layout = self.layout
+        if parts:
+            self._present = frozenset[str]().union(*(part.present for part in parts))
+            return joined_columns(layout, [part.columns for part in parts])
         made = {} if like is None else dict(like.columns)
         changed = layout.steady if like is None else self._changed
         numbers: dict[str, Real] = {}
@@ -241,7 +246,7 @@ def _side_by_side(models: Sequence[Model]) -> Model:
     """A batch of different scenes."""
     values = {named(k, name): value for k, m in enumerate(models) for name, value in m._values.items()}
     off = frozenset(named(k, name) for k, m in enumerate(models) for name in m._off)
-    return Model(joined([m.layout for m in models]), models[0].real, values, off)
+    return Model(joined([m.layout for m in models]), models[0].real, values, off, parts=models)
 
 
 def _copies(models: Sequence[Model]) -> Model:

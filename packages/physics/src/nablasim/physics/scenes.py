@@ -6,13 +6,15 @@ looked for in space keeps them apart by number, as it does with the copies of a 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from operator import is_
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
 
-from nablasim.physics.layout import Index, Layout, Parameter, Place, Rows, Thing
+from nablasim.physics.layout import Index, Layout, Parameter, Place, Real, Rows, Thing
 
 KEPT = 4
 """How many batches of different scenes the first one remembers, with all that was compiled for them."""
@@ -84,6 +86,28 @@ def _moves(scenes: Sequence[Layout]) -> list[_Move]:
         made.append(_Move(number, scene, dict(start)))
         for table, count in scene.count.items():
             start[table] = start.get(table, 0) + count
+    return made
+
+
+# -- what their columns hold
+_LAST: WeakKeyDictionary[Layout, dict[str, tuple[list[Real], Real]]] = WeakKeyDictionary()
+"""The columns of a batch as they were joined last, and from what."""
+
+
+def joined_columns(layout: Layout, scenes: Sequence[Mapping[str, Real]]) -> dict[str, Real]:
+    """The columns of a batch from those of its scenes, (1, rows, *element).
+
+    Where all scenes have the same ones as last time, so has the batch: what is loaded already is known by that.
+    """
+    last, made = _LAST.setdefault(layout, {}), {}
+    for name in layout.steady:
+        parts = [columns[name] for columns in scenes if name in columns]
+        before, whole = last.get(name, ([], None))
+        if whole is None or len(before) != len(parts) or not all(map(is_, before, parts)):
+            whole = np.concatenate(parts, axis=1)
+            whole.flags.writeable = False
+            last[name] = parts, whole
+        made[name] = whole
     return made
 
 

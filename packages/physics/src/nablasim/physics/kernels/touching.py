@@ -74,8 +74,8 @@ def holds(
 
 @kc.func
 def sort_triangles(
-    middle: kc.Array[kc.float3], world: kc.Array[int], size: kc.Array[float], mask: int, key: kc.Array[int], start: kc.Array[int],
-    order: kc.Array[int],
+    middle: kc.Array[kc.float3], world: kc.Array[int], size: kc.Array[float], mask: int, key: kc.Array[int],
+    start: kc.Array[int], order: kc.Array[int],
 ):  # fmt: skip
     """Triangles by bucket: those of bucket k are order[start[k]] ... order[start[k + 1] - 1], ascending."""
     count = middle.shape[0]

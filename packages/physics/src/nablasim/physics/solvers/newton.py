@@ -75,7 +75,9 @@ class Newton:
         """The sum of values by row, of each scene."""
         if self.scenes == 1:
             return np.array([values.sum()])
-        return np.bincount(self.scene, values.sum(axis=1), minlength=self.scenes)
+        found = np.zeros(self.scenes)
+        np.add.at(found, self.scene, values.sum(axis=1))
+        return found
 
     def take(self, step: Step, moved: dict[str, Array]) -> None:
         end = self.end
@@ -140,9 +142,9 @@ class Newton:
             if (size <= limit + rounding).all():
                 break
         done = k < 5 or bool((size <= limit).all())
-        return Solution(solution, *self._judged(residual, limit / tol), k, done)
+        return Solution(solution, *self.judged(residual, limit / tol), k, done)
 
-    def _judged(self, residual: Floats, scale: Floats) -> tuple[float, int]:
+    def judged(self, residual: Floats, scale: Floats) -> tuple[float, int]:
         """How large a residual is, compared with the scale of each scene, and the row where it is largest."""
         scale = np.maximum(scale, 1e-300)
         rows = np.abs(residual).sum(axis=1) / scale[self.scene]
@@ -206,7 +208,7 @@ class _Search:
         return np.where(done[self._of.scene][:, None], 0.0, r) if done.any() else r
 
     def _solution(self, v: Floats, r: Floats, scale: Floats, k: int, done: bool) -> Solution:
-        return Solution(v, *self._of._judged(r, scale), k, done)
+        return Solution(v, *self._of.judged(r, scale), k, done)
 
     def _downhill(self, J: Any, v: Floats, r: Floats, done: NDArray[np.bool_]) -> Floats:
         """Newton's direction. Where that leads uphill, as from a beam that is about to buckle, masses are made larger:
