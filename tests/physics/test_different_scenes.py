@@ -146,6 +146,26 @@ def test_what_is_kept_changes_nothing(checkpoint):
     assert found[0] == found[1]
 
 
+def test_large_scenes_are_the_same_up_to_rounding():
+    """Where several cores share a launch, sums over all scenes are cut elsewhere than those of one."""
+    models = []
+    for cells in ((12, 12, 12), (11, 12, 9), (2, 1, 1)):
+        made, mesh = ph.Scene(), ph.TetMesh.box((0.2, 0.1, 0.1), cells=cells)
+        made.add_soft("block", mesh, density=1e3, material=ph.NeoHookean(E=2e3, nu=0.3), vel=(0.5, -1, 0.2))
+        models.append(made.add_ground("floor", ke=1.0, kd=0.01, kf=0.01, mu=0.5).build("float64"))
+    assert sum(m.layout.rows("tets") for m in models) > 2 * 8192 > models[1].layout.rows("tets")
+    run = {"dt": 2e-4, "steps": 20, "every": 20}
+    asked = [leaves({"block.mu": 800.0}) for _ in models]
+    together = ph.rollout(ph.batch([m.replace(a) for m, a in zip(models, asked)]), **run)
+    sum(losses(together.scenes)).backward()
+    for found, model, mine in zip(together.scenes, models, asked):
+        own = leaves({"block.mu": 800.0})
+        alone = ph.rollout(model.replace(own), **run)
+        losses([alone])[0].backward()
+        np.testing.assert_allclose(found["block"].x.detach(), alone["block"].x.detach(), rtol=0, atol=1e-15)
+        assert mine["block.mu"].grad == pytest.approx(own["block.mu"].grad.item(), rel=1e-9)
+
+
 # -- in one launch
 def nets(count):
     """Scenes of the same systems, each of another size."""

@@ -261,17 +261,28 @@ def tower(gravity=(0, -9.81, 0), gap=0.04, **contact):
 
 
 def test_soft_solids_carry_each_other():
-    made = tower().add_ground("floor", ke=2e3, kd=5.0, kf=50.0, mu=0.6)
+    """A sheet on a block on another block: once all have settled, each contact carries what is above it."""
+    made, soft = ph.Scene(), ph.NeoHookean(E=2e4, nu=0.3)
+    block = ph.TetMesh.box((0.4, 0.2, 0.4), cells=(2, 2, 2))
+    for name, pos, rot in (("lower", (0, 0, 0), None), ("upper", (0.01, 0.23, 0.02), ph.quat((0, 1, 0), 0.1))):
+        made.add_soft(name, block, density=300.0, material=soft, damping=300.0, pos=pos, rot=rot)
+        made.add_self_contact(name, thickness=0.04, ke=1000.0, kd=60.0, kf=60.0, mu=0.6)
+    sheet = ph.TriMesh.grid((0.3, 0.3), cells=(4, 4)).moved(rot=ph.quat((1, 0, 0), -np.pi / 2))
+    made.add_cloth("sheet", sheet, mass=1.0, stretch=50.0, shear=30.0, damping=0.05, bend=1e-3, pos=(0.05, 0.46, 0.35))
+    made.add_self_contact("sheet", thickness=0.04, ke=1000.0, kd=2.0, kf=4.0, mu=0.6)
+    made.add_ground("floor", ke=2e3, kd=5.0, kf=50.0, mu=0.6)
     model = made.build()
-    frames = ph.rollout(model, dt=1 / 500, steps=500, every=100, substeps=16)
-    # Without contact the upper block would have fallen through the lower one, and the sheet through both.
-    for k in range(2, len(frames)):
-        low, high, top = (frames.state(k)[name].x[:, 1] for name in ("lower", "upper", "sheet"))
-        assert low.max() < high.min() + 0.01 and abs(top.max() - high.max()) < 0.06
-        assert np.abs(frames.state(k)["upper"].v).max() < 0.3
-    # What is between the two blocks carries the weight of the upper one and of the sheet, which still swing.
-    f = np.mean([ph.forces(model, frames.state(k))["upper"].f.sum(axis=0)[1] for k in range(2, len(frames))])
-    assert f == pytest.approx(300.0 * 0.008 * 9.81, rel=0.3)
+    end = ph.rollout(model, dt=1 / 500, steps=1000, every=1000, substeps=16).state()
+    low, high, top = (end[name].x[:, 1] for name in ("lower", "upper", "sheet"))
+    assert low.max() < high.min() + 0.01 and high.max() < top.min() + 0.01
+    # Of what solids and cloth do to each other, without the floor; and with it.
+    lifted = ph.forces(model.replace({"floor.ke": 0.0, "floor.kd": 0.0, "floor.kf": 0.0}), end)
+    layers, whole = ({name: found[name].f[:, 1].sum() for name in end} for found in (lifted, ph.forces(model, end)))
+    block_weight, sheet_weight = 300.0 * 0.032 * 9.81, 9.81
+    assert layers["sheet"] == pytest.approx(sheet_weight, rel=2e-3)
+    assert layers["upper"] == pytest.approx(block_weight, rel=1e-3)
+    assert -layers["lower"] == pytest.approx(block_weight + sheet_weight, rel=1e-3)
+    assert whole["lower"] - layers["lower"] == pytest.approx(2 * block_weight + sheet_weight, rel=1e-3)
 
 
 def test_solids_that_collide_keep_their_momenta():
