@@ -107,6 +107,44 @@ def test_gradients_are_those_of_differences(names):
         assert slope == pytest.approx(float(there[k] - back[k]) / (2 * h), rel=2e-5), (k, names[k])
 
 
+def busy(bodies, hard):
+    """Bodies of all kinds with loads, particles that hit them, a mesh, a grid of distances, and two planes."""
+    made, rng = ph.Scene(), np.random.default_rng(bodies)
+    room = np.fromfunction(lambda i, j, k: 0.15 - 0.1 * np.hypot(i - 4, k - 4), (9, 9, 9))
+    made.add_obstacle("well", ph.SignedDistance(room, (-0.4, -0.1, -0.4), (0.4, 0.7, 0.4)), ke=500.0, kd=2.0)
+    cube = ph.TetMesh.box((0.1, 0.1, 0.1)).surface
+    shapes = [ph.Box(0.1, 0.08, 0.12), cube, ph.Capsule(0.04, 0.1), ph.Cone(0.05, 0.1)]
+    for k in range(bodies):
+        place = (0.06 * rng.normal(), 0.05 + 0.07 * k, 0.06 * rng.normal())
+        made.add_rigid(f"body{k}", shapes[k % 4], density=300.0 + 50 * k, pos=place, omega=(1, k, 2))
+        made.add_impulse(f"body{k}", (0.02, 0, 0.01 * k), at=(0.01, 0.02, 0), t=0.004 * k)
+    made.add_torque("body0", (0, 0.1, 0), t=(0.0, 0.01))
+    made.add_particles("dust", 0.1 * rng.normal(size=(3 + bodies, 3)) + (0, 0.2, 0), mass=0.02)
+    made.add_force("dust", (0.1, 0, 0), where=[0, 2])
+    made.add_ground("floor", hard=hard, ke=500.0, kd=2.0, height=0.01)
+    return made.add_plane("wall", normal=(1, 0, 0), offset=-0.03, ke=300.0, kd=2.0).build("float64")
+
+
+def test_everything_else_is_where_it_belongs():
+    """Rows of all tables that point at rows of others, in scenes that do not begin with the first row."""
+    models = [MODELS[2], busy(2, hard=False), MODELS[1], busy(5, hard=True), busy(4, hard=False)]
+    run = {"dt": 5e-4, "steps": 60, "every": 20}
+    graded = ["body0.density", "body1.x", "body1.vertices", "well.distance", "wall.ke", "dust.force", "body1.impulse",
+              "body0.torque", "floor.mu", "contact.mu"]  # fmt: skip
+    asked, felt = {k: leaves({name: models[k][name] for name in graded}) for k in (1, 3, 4)}, set()
+    together = ph.rollout(ph.batch([m.replace(asked.get(k, {})) for k, m in enumerate(models)]), **run)
+    sum(losses(together.scenes)).backward()
+    for k, mine in asked.items():
+        own = leaves({name: models[k][name] for name in graded})
+        alone = ph.rollout(models[k].replace(own), **run)
+        losses([alone])[0].backward()
+        assert_same(together.scenes[k].numpy(), alone.numpy())
+        for name in graded:
+            np.testing.assert_array_equal(mine[name].grad, own[name].grad, err_msg=f"{k}/{name}")
+        felt |= {name for name in graded if own[name].grad.any()}
+    assert felt == set(graded)
+
+
 def test_a_tensor_may_be_shared_by_scenes():
     shared = torch.tensor(0.4, dtype=torch.float64, requires_grad=True)
     two = [m.replace({"floor.mu": shared}) for m in MODELS[:2]]
