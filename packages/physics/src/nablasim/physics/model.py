@@ -41,7 +41,7 @@ class Model:
 
     @property
     def batch(self) -> int | None:
-        """How many copies of the scene there are, or None for a single one."""
+        """How many copies of the scene there are, or None for a single one and for different ones side by side."""
         return self.layout.copies
 
     def batched(self, copies: int) -> Model:

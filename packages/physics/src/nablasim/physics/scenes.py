@@ -133,6 +133,6 @@ def scene_of(layout: Layout, table: str) -> NDArray[np.intp]:
 
 def different(layout: Layout) -> int:
     """How many different scenes there are."""
-    if not layout.scenes or layout.copies is not None:
-        return different(layout.scenes[0]) if layout.scenes else 1
-    return sum(map(different, layout.scenes))
+    if layout.copies is not None:
+        return different(layout.scenes[0])
+    return sum(map(different, layout.scenes)) or 1
