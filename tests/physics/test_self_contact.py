@@ -96,7 +96,8 @@ def test_forces_are_minus_the_slope_of_the_energy(seed):
     still = contact_force(model, {"flag": x}, {"flag": 0 * x})["flag"]
 
     def at(s):
-        return ph.energy(model, model.state0.replace({"flag.x": x + s * h * way}))["self_contacts"]
+        found = ph.energy(model, model.state0.replace({"flag.x": x + s * h * way}))
+        return found["self_contacts"] + found["edge_contacts"]
 
     scale = np.linalg.norm(still) * np.linalg.norm(way)
     assert -(at(1) - at(-1)) / (2 * h) == pytest.approx((still * way).sum(), rel=1e-5, abs=1e-5 * scale)

@@ -13,6 +13,7 @@ from nablasim.physics.checks import nearest
 from nablasim.physics.layout import Draft
 from nablasim.physics.mesh import TriMesh
 from nablasim.physics.systems.body_contacts import Law, add_contacts
+from nablasim.physics.systems.edge_contact import add_edge_contact
 from nablasim.physics.systems.planes import add_plane
 from nablasim.physics.systems.self_contact import add_self_contact
 
@@ -116,9 +117,10 @@ class Contacts(Bodies):
     ) -> S:
         """Let a cloth or the surface of a soft solid touch itself, and others that were given to this method.
 
-        thickness (m): distance between a vertex and a triangle at which they begin to touch, half of the shortest edge
-            unless told otherwise; between two objects the mean of theirs. What is closer at rest does not touch.
-        ke, kd, kf, mu, damping, smoothing: as of `add_plane`, of one vertex and one triangle; touch: thickness / 5.
+        thickness (m): distance at which a vertex and a triangle, or two edges that cross, begin to touch, half of the
+            shortest edge unless told otherwise; between two objects the mean of theirs. What is closer at rest does
+            not touch.
+        ke, kd, kf, mu, damping, smoothing: as of `add_plane`, of one such pair; touch: thickness / 5.
         They are the parameters "name.thickness", "name.self_ke", "name.self_kd", "name.self_kf" and "name.self_mu".
         """
         thing = self._draft.things.get(name)
@@ -131,6 +133,8 @@ class Contacts(Bodies):
         outer, corners = np.unique(faces, return_inverse=True)  # The inside of a solid touches nothing.
         mesh = TriMesh(self._draft.parameters[f"{name}.rest"].value[outer], corners.reshape(faces.shape))
         with self._whole():
-            add_self_contact(self._draft, name, thing.rows["particles"].start + outer, mesh, thickness=thickness, ke=ke,
-                             kd=kd, kf=kf, mu=mu, damping=damping, touch=touch, smoothing=smoothing)  # fmt: skip
+            vertices = thing.rows["particles"].start + outer
+            made = add_self_contact(self._draft, name, vertices, mesh, thickness=thickness, ke=ke, kd=kd, kf=kf, mu=mu,
+                                    damping=damping, touch=touch, smoothing=smoothing)  # fmt: skip
+            add_edge_contact(self._draft, name, mesh, *made)
         return self

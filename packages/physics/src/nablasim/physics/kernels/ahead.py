@@ -8,6 +8,8 @@ from nablasim.physics.kernels import (
     body_contacts,
     body_loads,
     body_planes,
+    crossing,
+    edge_contact,
     hard,
     implicit_bodies,
     loads,
@@ -29,13 +31,13 @@ from nablasim.physics.kernels import (
 AHEAD = [
     # Recorded rollouts are run again with another step: it is an array.
     *aot.kernels(
-        air, bending, bodies, body_loads, body_planes, hard, implicit_bodies, loads, mass, membrane, pairing,
-        particles, planes, self_contact, shapes, smoke, springs, tets, boxed=("dt", "first"),
+        air, bending, bodies, body_loads, body_planes, edge_contact, hard, implicit_bodies, loads, mass, membrane,
+        pairing, particles, planes, self_contact, shapes, smoke, springs, tets, boxed=("dt", "first"),
     ),
     *(one for family in body_contacts.FAMILIES.values() for one in aot.kernels(*vars(family).values(), boxed=("dt",))),
     # What decides who meets whom, and how stiff a system is, has no gradient.
     *aot.kernels(
-        surfaces, touching, air.air_damping, bending.hinge_stiffness, membrane.membrane_stiffness,
+        crossing, surfaces, touching, air.air_damping, bending.hinge_stiffness, membrane.membrane_stiffness,
         planes.plane_stiffness, self_contact.self_contact_stiffness, springs.spring_stiffness, tets.tet_stiffness,
         adjoint=False,
     ),

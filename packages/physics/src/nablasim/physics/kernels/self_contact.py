@@ -117,7 +117,11 @@ def self_contact_stiffness(
     k: kc.Array[float],
     c: kc.Array[float],
 ):
-    """A vertex upon a vertex of another layer: each touches all triangles around the other one."""
+    """A vertex upon a vertex of another layer: each touches all triangles around the other one.
+
+    No edge crosses there. Elsewhere a vertex touches one triangle, and its edges cross about two others each, half-way:
+    about two thirds of this.
+    """
     r = kc.tid()
     i, many = particle[r], 4.0 * float(around[r])
     kc.atomic_max(k, i, many * four[r].x)

@@ -73,11 +73,36 @@ def holds(
 
 
 @kc.func
-def sort_triangles(
+def look_anew(
+    now: kc.Array[kc.float3], reach: kc.Array[float], world: kc.Array[int], slack: kc.Array[float],
+    size: kc.Array[float], seen: kc.Array[kc.float3], seen_reach: kc.Array[float],
+):  # fmt: skip
+    """Remember where points stand; `slack` gets the longest reach of each scene, `size` zero."""
+    for w in range(slack.shape[0]):
+        slack[w] = 0.0
+        size[w] = 0.0
+    for v in range(now.shape[0]):
+        slack[world[v]] = max(slack[world[v]], reach[v])
+        seen[v] = now[v]
+        seen_reach[v] = reach[v]
+
+
+@kc.func
+def set_sizes(slack: kc.Array[float], size: kc.Array[float]):
+    """From the longest reach and the square of the largest extent of each scene: how far candidates may be beyond
+    touch, and the side of the cells."""
+    for w in range(slack.shape[0]):
+        longest = slack[w]
+        slack[w] = 0.4 * longest
+        size[w] = kc.sqrt(size[w]) + longest + slack[w]
+
+
+@kc.func
+def sort_by_cell(
     middle: kc.Array[kc.float3], world: kc.Array[int], size: kc.Array[float], mask: int, key: kc.Array[int],
     start: kc.Array[int], order: kc.Array[int],
 ):  # fmt: skip
-    """Triangles by bucket: those of bucket k are order[start[k]] ... order[start[k + 1] - 1], ascending."""
+    """By the bucket of the middle: those of bucket k are order[start[k]] ... order[start[k + 1] - 1], ascending."""
     count = middle.shape[0]
     for k in range(mask + 2):
         start[k] = 0
@@ -147,24 +172,15 @@ def find_candidates(
     and `size` the side of the cells: of each scene, which may be much finer than another one.
     """
     if not holds(now, reach, world, first, slack, seen, seen_reach):
-        for w in range(slack.shape[0]):
-            slack[w] = 0.0
-            size[w] = 0.0
-        for v in range(now.shape[0]):
-            slack[world[v]] = max(slack[world[v]], reach[v])
-            seen[v] = now[v]
-            seen_reach[v] = reach[v]
+        look_anew(now, reach, world, slack, size, seen, seen_reach)
         for t in range(middle.shape[0]):
             m = (now[corners[t, 0]] + now[corners[t, 1]] + now[corners[t, 2]]) / 3.0
             middle[t] = m
             w = triangle_world[t]
             for k in range(3):
                 size[w] = max(size[w], kc.length_sq(now[corners[t, k]] - m))
-        for w in range(slack.shape[0]):
-            longest = slack[w]
-            slack[w] = 0.4 * longest
-            size[w] = kc.sqrt(size[w]) + longest + slack[w]
-        sort_triangles(middle, triangle_world, size, mask, key, start, order)
+        set_sizes(slack, size)
+        sort_by_cell(middle, triangle_world, size, mask, key, start, order)
         for v in range(now.shape[0]):
             w = world[v]
             side, far, found = size[w], slack[w], 0

@@ -11,6 +11,7 @@ from nablasim.physics.systems.body_contacts import GridHits, GridPairs, MeshHits
 from nablasim.physics.systems.body_loads import BodyLoads
 from nablasim.physics.systems.body_planes import BodyPlanes
 from nablasim.physics.systems.cloth import Cloth
+from nablasim.physics.systems.edge_contact import EdgeContact
 from nablasim.physics.systems.loads import Loads
 from nablasim.physics.systems.particles import Particles
 from nablasim.physics.systems.planes import Planes
@@ -28,6 +29,7 @@ SYSTEMS: list[System] = [
     Cloth(),
     Bending(),
     SelfContact(),
+    EdgeContact(),
     Loads(),
     Planes(),
     Bodies(),

@@ -1,5 +1,5 @@
 """Compliant contact of deformable surfaces with themselves and each other: vertices against triangles, found anew in
-every step.
+every step. Edges that cross are in `edge_contact.py`.
 
 All cloth and solids that were given to `Scene.add_self_contact` take part. A row of `touch_vertices` is a vertex, of
 `touch_triangles` a triangle, of `touch_near` a pair of both that is closer than the thickness at rest, which is no
@@ -19,7 +19,7 @@ from nablasim.physics.checks import filled
 from nablasim.physics.kernels import self_contact as kernels
 from nablasim.physics.kernels import touching as search
 from nablasim.physics.kernels.pairing import join_four
-from nablasim.physics.layout import Column, Draft, Index, Layout
+from nablasim.physics.layout import Column, Draft, Index, Layout, Rows
 from nablasim.physics.mesh import TriMesh
 from nablasim.physics.systems.particles import F, V, X
 from nablasim.physics.systems.planes import LAWS
@@ -110,8 +110,11 @@ def add_self_contact(
     damping: str,
     touch: float | None,
     smoothing: float,
-) -> None:
-    """Let the vertices and triangles of a surface touch; `mesh` is its shape at rest, `particles` its vertices."""
+) -> tuple[Rows, float]:
+    """Let the vertices and triangles of a surface touch; `mesh` is its shape at rest, `particles` its vertices.
+
+    Returns the rows of its vertices and its thickness.
+    """
     if damping not in LAWS:
         raise ValueError(f'{name}: damping is "smooth" or "linear", not {damping!r}')
     ends = mesh.vertices[mesh.edges]
@@ -145,6 +148,7 @@ def add_self_contact(
                         about=about or "contact with deformable surfaces")  # fmt: skip
     draft.constant(TOUCH, rows, filled(f"{name}: touch", 0.2 * thick if touch is None else touch, (), positive=True))
     draft.constant(SMOOTHING, rows, filled(f"{name}: smoothing", smoothing, (), positive=True, allow_zero=True))
+    return rows, float(thick)
 
 
 def near_pairs(mesh: TriMesh, distance: float) -> NDArray[np.int32]:

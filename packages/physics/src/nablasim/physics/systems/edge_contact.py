@@ -1,0 +1,118 @@
+"""Compliant contact of deformable surfaces where their edges cross, found anew in every step.
+
+It belongs to `self_contact.py`, has its numbers from the vertices there, and sees what no vertex does. A row of
+`touch_edges` is an edge, of `touch_near_edges` a pair of them that is closer than the thickness at rest, which is no
+contact: among them are all that share a vertex.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.spatial import cKDTree
+
+import kernelc as kc
+from nablasim.physics.kernels import crossing as search
+from nablasim.physics.kernels import edge_contact as kernels
+from nablasim.physics.kernels.touching import look_around, pack_touching
+from nablasim.physics.layout import Draft, Index, Layout, Rows
+from nablasim.physics.mesh import TriMesh
+from nablasim.physics.systems.particles import F, V, X
+from nablasim.physics.systems.self_contact import (
+    AROUND,
+    FIRST,
+    FOUR,
+    LAW,
+    PARTICLE,
+    ROOM,
+    SMOOTHING,
+    THICKNESS,
+    TOUCH,
+    WORLD,
+)
+from nablasim.physics.systems.system import System
+
+if TYPE_CHECKING:
+    from nablasim.physics.program import Step
+
+ENDS = Index("touch_edges.ends", to="touch_vertices", width=2)
+EDGE_WORLD = Index("touch_edges.world", to="touch_worlds")
+NEAR_START, NEAR_COUNT = Index("touch_edges.near_start", to="touch_near_edges"), Index("touch_edges.near_count")
+NEAR = Index("touch_near_edges.edge", to="touch_edges")
+
+SHARE = 8
+"""How many others an edge may cross on average."""
+
+
+class EdgeContact(System):
+    """The four-parameter contact [ke, kd, kf, mu] between edges of layers of cloth.
+
+    The bound of `self_contacts` on the stable step holds for it, too.
+    """
+
+    name = "edge_contacts"
+    indices = (PARTICLE, ENDS, EDGE_WORLD, NEAR_START, NEAR_COUNT, NEAR)
+
+    def forces(self, s: Step) -> None:
+        mine = [s[PARTICLE], s[THICKNESS], s[FOUR], s[LAW], s[TOUCH], s[SMOOTHING]]
+        given = [s[X], s[V], *mine, s[ENDS], *find(s)]
+        kc.launch(kernels.edge_contact_forces, s.rows("touch_edges"), given, [s[F]], parts=s.parts)
+
+    def energy(self, s: Step) -> Any:
+        n, contacts = s.rows("touch_edges"), [s[ENDS], *find(s)]
+        e = s.scratch("edge_contacts.energy", n)
+        mine = [s[PARTICLE], s[THICKNESS], s[FOUR], s[SMOOTHING]]
+        kc.launch(kernels.edge_contact_energies, n, [s[X], *mine, *contacts], [e])
+        return e
+
+    def step_bytes(self, layout: Layout) -> int:
+        return 4 * (SHARE + 1) * layout.rows("touch_edges")
+
+
+def find(s: Step) -> tuple[Any, Any]:
+    """The edges that each edge crosses: where its own begin, and all of them, one after the other."""
+    n, m, room = s.rows("touch_vertices"), s.rows("touch_edges"), ROOM * int(s.numpy(AROUND).max())
+    now, reach = s.kept("cross.now", n, kc.float3), s.kept("cross.reach", n)
+    kc.launch(look_around, n, [s[X], s[PARTICLE], s[THICKNESS], s[SMOOTHING]], [now, reach])
+    mask = (1 << max(m - 1, 1).bit_length()) - 1
+    edges = [s[NEAR_START], s[NEAR_COUNT], s[NEAR], s[ENDS], s[EDGE_WORLD], s[FIRST]]
+    worlds = s.rows("touch_worlds")
+    sizes = [s.kept("cross.slack", worlds), s.kept("cross.size", worlds)]
+    seen = [*sizes, s.kept("cross.seen", n, kc.float3), s.kept("cross.seen_reach", n)]
+    grid = [s.kept("cross.middle", m, kc.float3), s.kept("cross.key", m, int), s.kept("cross.start", mask + 2, int),
+            s.kept("cross.order", m, int), mask]  # fmt: skip
+    candidates = [s.kept("cross.count", m, int), s.kept("cross.candidates", (m, room), int)]
+    kc.launch(search.find_near_edges, 1, [now, reach, s[WORLD], *edges], [*seen, *grid, *candidates])
+    found = [s.kept("cross.many", m, int), s.kept("cross.found", (m, room), int)]
+    kc.launch(search.find_crossing, m, [now, reach, s[ENDS], *candidates], found)
+    crossed = s.scratch("cross.first", m + 1, int), s.scratch("cross.edge", SHARE * m, int)
+    kc.launch(pack_touching, 1, found, crossed)
+    return crossed
+
+
+def add_edge_contact(draft: Draft, name: str, mesh: TriMesh, vertices: Rows, thickness: float) -> None:
+    """Let the edges of a surface touch whose vertices do already; `mesh` is its shape at rest."""
+    near = near_edges(mesh, thickness)
+    rows, pairs = draft.rows("touch_edges", len(mesh.edges)), draft.rows("touch_near_edges", len(near))
+    draft.thing(name, draft.things[name].kind, rows, pairs)
+    count = np.bincount(near[:, 0], minlength=rows.count)
+    draft.index(ENDS.name, mesh.edges + vertices.start)
+    draft.index(EDGE_WORLD.name, np.zeros(rows.count))
+    draft.index(NEAR_START.name, pairs.start + np.cumsum(count) - count)
+    draft.index(NEAR_COUNT.name, count)
+    draft.index(NEAR.name, near[:, 1] + rows.start)
+
+
+def near_edges(mesh: TriMesh, distance: float) -> NDArray[np.int32]:
+    """Pairs (i, j), i < j, of edges that are closer than a distance, those that share a vertex included."""
+    ends = mesh.vertices[mesh.edges]
+    middle = ends.mean(axis=1)
+    longest = float(np.linalg.norm(ends[:, 0] - ends[:, 1], axis=1).max())
+    found = cKDTree(middle).query_pairs(longest + distance, output_type="ndarray")
+    pairs = np.unique(np.sort(found, axis=1), axis=0).astype(np.int32).reshape(-1, 2)
+    apart = kc.zeros(len(pairs), real=kc.float64)
+    points = kc.array(np.array(mesh.vertices), dtype=kc.float3)
+    kc.launch(search.edge_distances, len(pairs), [points, kc.array(np.array(mesh.edges)), kc.array(pairs)], [apart])
+    return pairs[apart.numpy() < distance]
