@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -14,6 +14,7 @@ from nablasim.physics.layout import Draft
 from nablasim.physics.mesh import TriMesh
 from nablasim.physics.systems.body_contacts import Law, add_contacts
 from nablasim.physics.systems.edge_contact import add_edge_contact
+from nablasim.physics.systems.face_hits import add_face_hits
 from nablasim.physics.systems.planes import add_plane
 from nablasim.physics.systems.self_contact import add_self_contact
 
@@ -48,7 +49,7 @@ class Contacts(Bodies):
         The parameters are "contact.ke", "contact.rate" and so on: those that something depends on.
         """
         numbers = {"ke": ke, "kd": kd, "kf": kf, "mu": mu, "rate": rate, "ratio": ratio}
-        add = partial(add_contacts, numbers=numbers, law=Law(damping, touch, smoothing), laws=self._laws)
+        add = partial(_add_contacts, numbers=numbers, law=Law(damping, touch, smoothing), laws=self._laws)
         add(Draft())  # Wrong values are refused here, not when it is built.
         self._late["contact"] = add
         return self
@@ -115,11 +116,12 @@ class Contacts(Bodies):
         touch: float | None = None,
         smoothing: float = 0.0,
     ) -> S:
-        """Let a cloth or the surface of a soft solid touch itself, and others that were given to this method.
+        """Let a cloth or the surface of a soft solid touch itself, and others that were given to this method; and let
+        its triangles feel the corners of bodies, with the numbers that its vertices have there.
 
         thickness (m): distance at which a vertex and a triangle, or two edges that cross, begin to touch, half of the
-            shortest edge unless told otherwise; between two objects the mean of theirs. What is closer at rest does
-            not touch.
+            shortest edge unless told otherwise; between two objects the mean of theirs, and bodies have none. What is
+            closer at rest does not touch.
         ke, kd, kf, mu, damping, smoothing: as of `add_plane`, of one such pair; touch: thickness / 5.
         They are the parameters "name.thickness", "name.self_ke", "name.self_kd", "name.self_kf" and "name.self_mu".
         """
@@ -138,3 +140,9 @@ class Contacts(Bodies):
                                     damping=damping, touch=touch, smoothing=smoothing)  # fmt: skip
             add_edge_contact(self._draft, name, mesh, *made)
         return self
+
+
+def _add_contacts(draft: Draft, **how: Any) -> None:
+    """All contacts of bodies: with each other, and with what is made of particles."""
+    add_contacts(draft, **how)
+    add_face_hits(draft, **how)

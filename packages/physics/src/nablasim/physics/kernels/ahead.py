@@ -10,6 +10,7 @@ from nablasim.physics.kernels import (
     body_planes,
     crossing,
     edge_contact,
+    face_hits,
     hard,
     implicit_bodies,
     loads,
@@ -31,8 +32,8 @@ from nablasim.physics.kernels import (
 AHEAD = [
     # Recorded rollouts are run again with another step: it is an array.
     *aot.kernels(
-        air, bending, bodies, body_loads, body_planes, edge_contact, hard, implicit_bodies, loads, mass, membrane,
-        pairing, particles, planes, self_contact, shapes, smoke, springs, tets, boxed=("dt", "first"),
+        air, bending, bodies, body_loads, body_planes, edge_contact, face_hits, hard, implicit_bodies, loads, mass,
+        membrane, pairing, particles, planes, self_contact, shapes, smoke, springs, tets, boxed=("dt", "first"),
     ),
     *(one for family in body_contacts.FAMILIES.values() for one in aot.kernels(*vars(family).values(), boxed=("dt",))),
     # What decides who meets whom, and how stiff a system is, has no gradient.

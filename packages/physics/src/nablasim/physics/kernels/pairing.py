@@ -125,3 +125,29 @@ def pair_with_particle(
         m = m * mass[b] / (m + mass[b])
     scene = kc.float4(ke[r], kd[r], kf[r], mu[r])
     four[r] = filled_up(of_body[b], scene, by_mass(m, rate[r], ratio[r]))
+
+
+@kc.kernel
+def pair_with_triangle(
+    ke: kc.Array[float],
+    kd: kc.Array[float],
+    kf: kc.Array[float],
+    mu: kc.Array[float],
+    rate: kc.Array[float],
+    ratio: kc.Array[float],
+    corners: kc.Array[int, 2],
+    body: kc.Array[int],
+    of_body: kc.Array[kc.float4],
+    particle_mass: kc.Array[float],
+    mass: kc.Array[float],
+    motion: kc.Array[int],
+    four: kc.Array[kc.float4],
+):
+    """Of a triangle and a body: those of a particle of the mean mass of its corners."""
+    r = kc.tid()
+    b = body[r]
+    m = (particle_mass[corners[r, 0]] + particle_mass[corners[r, 1]] + particle_mass[corners[r, 2]]) / 3.0
+    if motion[b] == FREE:
+        m = m * mass[b] / (m + mass[b])
+    scene = kc.float4(ke[r], kd[r], kf[r], mu[r])
+    four[r] = filled_up(of_body[b], scene, by_mass(m, rate[r], ratio[r]))

@@ -12,6 +12,7 @@ from nablasim.physics.systems.body_loads import BodyLoads
 from nablasim.physics.systems.body_planes import BodyPlanes
 from nablasim.physics.systems.cloth import Cloth
 from nablasim.physics.systems.edge_contact import EdgeContact
+from nablasim.physics.systems.face_hits import FaceHits
 from nablasim.physics.systems.loads import Loads
 from nablasim.physics.systems.particles import Particles
 from nablasim.physics.systems.planes import Planes
@@ -39,6 +40,7 @@ SYSTEMS: list[System] = [
     ShapePairs(),
     MeshPairs(),
     GridPairs(),
+    FaceHits(),
     ShapeHits(),
     MeshHits(),
     GridHits(),

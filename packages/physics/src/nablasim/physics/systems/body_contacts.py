@@ -197,7 +197,9 @@ class Law:
 
 
 @dataclass(frozen=True)
-class _Body:
+class Meeting:
+    """A body as one that others meet."""
+
     name: str
     row: int
     kind: int
@@ -225,7 +227,7 @@ def add_contacts(draft: Draft, *, numbers: Mapping[str, float | None], law: Law,
     for quantity, value in numbers.items():
         if value is not None:
             filled(f"contact.{quantity}", value, (), positive=True, allow_zero=True)
-    bodies = _bodies(draft)
+    bodies = meeting_bodies(draft)
     particles = draft.count.get("particles", 0)
     for i, one in enumerate(bodies):
         for other in bodies[i + 1 :]:
@@ -234,26 +236,27 @@ def add_contacts(draft: Draft, *, numbers: Mapping[str, float | None], law: Law,
                 draft.index(f"{rows.table}.one", [points.row])
                 draft.index(f"{rows.table}.other", [surface.row])
                 own = laws.get(surface.name, laws.get(points.name, law))
-                _add_rows(draft, rows, one.given | other.given, numbers, own)
+                add_numbers(draft, rows, one.given | other.given, numbers, own)
         if particles:
             rows = draft.rows(f"{one.family}_hits", particles)
             draft.index(f"{rows.table}.particle", np.arange(particles))
             draft.index(f"{rows.table}.body", np.full(particles, one.row))
-            _add_rows(draft, rows, one.given, numbers, laws.get(one.name, law))
+            add_numbers(draft, rows, one.given, numbers, laws.get(one.name, law))
 
 
-def _bodies(draft: Draft) -> list[_Body]:
+def meeting_bodies(draft: Draft) -> list[Meeting]:
+    """The bodies of a scene."""
     kind, motion, count = (draft.whole(index) for index in (b.KIND, b.MOTION, b.POINT_COUNT))
     found = []
     for thing in draft.things.values():
         if "bodies" in thing.rows:
             row = thing.rows["bodies"].start
             given = frozenset(q for q in UNITS if f"{thing.name}.{q}" in draft.parameters)
-            found.append(_Body(thing.name, row, int(kind[row]), bool(motion[row] == FREE), int(count[row]), given))
+            found.append(Meeting(thing.name, row, int(kind[row]), bool(motion[row] == FREE), int(count[row]), given))
     return found
 
 
-def _meetings(one: _Body, other: _Body) -> list[tuple[_Body, _Body]]:
+def _meetings(one: Meeting, other: Meeting) -> list[tuple[Meeting, Meeting]]:
     """Whose points meet whose surface. A ball is where its centre says: the other's points would count it twice."""
     if not (one.free or other.free):
         return []
@@ -265,7 +268,7 @@ def _meetings(one: _Body, other: _Body) -> list[tuple[_Body, _Body]]:
     return [(points, surface) for points, surface in both if points.points]
 
 
-def _add_rows(draft: Draft, rows: Rows, given: frozenset[str], numbers: Mapping[str, float | None], law: Law) -> None:
+def add_numbers(draft: Draft, rows: Rows, given: frozenset[str], numbers: Mapping[str, float | None], law: Law) -> None:
     contact = Contact(rows.table)
     draft.index(contact.law.name, np.full(rows.count, LAWS.index(law.damping)))
     draft.constant(contact.touch, rows, law.touch)
