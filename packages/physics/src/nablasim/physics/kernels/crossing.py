@@ -7,7 +7,17 @@ Edges are rows of `touch_edges`, their ends rows of `touch_vertices`.
 """
 
 import kernelc as kc
-from nablasim.physics.kernels.touching import bucket, cell_of, holds, insert, is_near, look_anew, same_cell, set_sizes, sort_by_cell
+from nablasim.physics.kernels.touching import (
+    bucket,
+    cell_of,
+    holds,
+    insert,
+    is_near,
+    look_anew,
+    same_cell,
+    set_sizes,
+    sort_by_cell,
+)
 
 PARALLEL = 1e-12
 """Up to this sin² of the angle between them, edges have no crossing."""
