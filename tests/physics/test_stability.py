@@ -144,3 +144,19 @@ def test_no_explosion_from_a_gram_to_a_ton_of_anything_at_the_documented_step(ma
         assert float(frames[name].v.abs().max()) < 10.0, name
     with pytest.raises(ph.StepTooLarge):
         ph.rollout(model, dt=20 * dt, steps=1)
+
+
+def test_a_step_that_is_too_large_for_what_begins_inside_of_something_is_blamed_on_that():
+    points, pairs = ph.spring_grid((0.4, 0.4), (4, 4))
+
+    def refusal(height, **springs):
+        made = ph.Scene().add_springs("net", points + [-0.2, height, -0.2], pairs, kd=0.01, mass=0.01, **springs)
+        made.add_obstacle("rock", ph.Sphere(0.3), ke=1e4)
+        with pytest.raises(ph.StepTooLarge) as caught:
+            ph.rollout(made.build(), dt=0.01, steps=1)
+        return str(caught.value)
+
+    inside = refusal(-0.1, ke=100.0)
+    assert "the stiffness of the contacts that it begins in" in inside and "begin outside of what it touches" in inside
+    assert "the stiffness of its elements" in refusal(0.4, ke=100.0)  # it begins outside
+    assert "the stiffness of its elements" in refusal(-0.1, ke=1e6)  # they are far stiffer than the contact

@@ -128,16 +128,19 @@ def check_step(program: Program, dt: float, substeps: int, state: Mapping[str, F
         least = limit.dt
         if dt <= least:
             continue
-        row = int(limit.rate.argmax())
+        row, cause, advice = int(limit.rate.argmax()), limit.cause, limit.advice
         if limit.rough:
             least, row = _sharpened(program, least, dt, state)
         if dt > least:
+            if limit.rough and least < 0.95 * fastest_vibration(program, state, contacts=False)[0]:
+                cause = "the stiffness of the contacts that it begins in"
+                advice = "begin outside of what it touches, or soften the contact"
             thing, at = owner(program.layout, limit.table, row)
             step = f"dt = {dt:g} s" if substeps == 1 else f"dt / substeps = {dt:g} s"
             raise StepTooLarge(
-                f"{step} is too large for {thing!r}: at row {at} of its {limit.table}, {limit.cause} and its "
+                f"{step} is too large for {thing!r}: at row {at} of its {limit.table}, {cause} and its "
                 f"mass allow about {least:.3g} s (k dt² + 2 c dt < 4 m). Use dt <= {0.9 * substeps * least:.2g}, or "
-                f"substeps={int(np.ceil(dt * substeps / (0.9 * least)))}, or {limit.advice}",
+                f"substeps={int(np.ceil(dt * substeps / (0.9 * least)))}, or {advice}",
                 least,
                 thing.partition(" (copy")[0],
             )
@@ -155,9 +158,10 @@ def _sharpened(program: Program, rough: float, dt: float, state: Mapping[str, Fl
     return rough * program.slack, 0
 
 
-def fastest_vibration(program: Program, state: Mapping[str, Floats]) -> tuple[float, int]:
+def fastest_vibration(program: Program, state: Mapping[str, Floats], contacts: bool = True) -> tuple[float, int]:
     """The longest stable step of all particles together in a state, by Lanczos' method on differences of forces."""
 
+    systems = [system for system in program.systems if contacts or not system.touches]
     names = ["x", "v", *(c.name.partition(".")[2] for c in program.sum_columns if c.table == "particles")]
 
     def look(step: Step) -> tuple[float, int]:
@@ -171,7 +175,7 @@ def fastest_vibration(program: Program, state: Mapping[str, Floats]) -> tuple[fl
             x[...], v[...] = at + dx, moving + dv
             for f in sums:
                 f[...] = 0
-            for system in program.systems:
+            for system in systems:
                 system.forces(step)
             return sum(sums, np.zeros(x.shape))
 

@@ -125,6 +125,7 @@ class GridPairs(Pairs):
 class Hits(System):
     """Particles against the surfaces of bodies, which feel them as well."""
 
+    touches = True
     family: ClassVar[str]
     contact: ClassVar[Contact]
     particle: ClassVar[Index]

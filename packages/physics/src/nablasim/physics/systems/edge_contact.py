@@ -53,6 +53,7 @@ class EdgeContact(System):
     """
 
     name = "edge_contacts"
+    touches = True
     indices = (PARTICLE, ENDS, EDGE_WORLD, NEAR_START, NEAR_COUNT, NEAR)
 
     def forces(self, s: Step) -> None:

@@ -35,6 +35,7 @@ class FaceHits(System):
     """Points of bodies against triangles of what is deformable, which feel each other alike."""
 
     name = "face_hits"
+    touches = True
     columns = (*CONTACT.columns, THICKNESS)
     indices = (CORNERS, BODY, CONTACT.law)
 

@@ -39,6 +39,7 @@ class Planes(System):
     """The four-parameter contact [ke, kd, kf, mu] of every particle with every plane."""
 
     name = "plane_contacts"
+    touches = True
     columns = (KE, KD, KF, MU, GIVEN_NORMAL, NORMAL, OFFSET, TOUCH, SMOOTHING)
     indices = (PARTICLE, LAW)
 

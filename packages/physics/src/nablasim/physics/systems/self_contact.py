@@ -49,6 +49,7 @@ class SelfContact(System):
     """The four-parameter contact [ke, kd, kf, mu] between layers of cloth."""
 
     name = "self_contacts"
+    touches = True
     columns = (KE, KD, KF, MU, THICKNESS, TOUCH, SMOOTHING, FOUR)
     indices = (PARTICLE, WORLD, FIRST, NEAR_START, NEAR_COUNT, AROUND, LAW, CORNERS, TRIANGLE_WORLD, NEAR)
 

@@ -5,6 +5,7 @@ with a subclass of `System`, an adder that `Scene` calls, and its kernels in `ke
 One from another package is passed to `register`.
 
     columns, indices   the arrays of its tables (`Column`, `Index`); a table is what stands before the dot
+    touches            whether it is about contacts: what refuses a step then does not blame the elements
     setup(a)           launches, once per rollout: derived columns from given ones (density -> mass, inertia ...)
     finish(a)          the same, after every `setup`: for what depends on other systems (1 / mass)
     forces(s)          launches, every step: reads s["table.state"], adds to s["table.sum"]
@@ -40,6 +41,8 @@ class System:
     name: ClassVar[str]
     columns: ClassVar[tuple[Column, ...]] = ()
     indices: ClassVar[tuple[Index, ...]] = ()
+    touches: ClassVar[bool] = False
+    """Whether its forces are those of contacts, which come and go."""
 
     def setup(self, a: Arrays) -> None:
         """Launch what computes derived columns."""
