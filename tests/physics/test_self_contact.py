@@ -237,8 +237,8 @@ def test_wrong_input_is_named():
     ):
         with pytest.raises(ValueError, match=message):
             made.add_self_contact("flag", **changes)
-    with pytest.raises(KeyError, match="there is no cloth or soft solid 'dust': known are 'flag'"):
-        made.add_self_contact("dust")
+    with pytest.raises(KeyError, match="there is nothing deformable named 'rust'"):
+        made.add_self_contact("rust")
     made.add_self_contact("flag")
     with pytest.raises(ValueError, match="'flag' touches itself already"):
         made.add_self_contact("flag")

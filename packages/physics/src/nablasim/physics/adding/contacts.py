@@ -16,6 +16,7 @@ from nablasim.physics.systems.body_contacts import Law, add_contacts
 from nablasim.physics.systems.edge_contact import add_edge_contact
 from nablasim.physics.systems.face_hits import add_face_hits
 from nablasim.physics.systems.planes import add_plane
+from nablasim.physics.systems.point_contact import add_friction, add_point_contact
 from nablasim.physics.systems.self_contact import add_self_contact
 
 S = TypeVar("S", bound="Contacts")
@@ -116,28 +117,38 @@ class Contacts(Bodies):
         touch: float | None = None,
         smoothing: float = 0.0,
     ) -> S:
-        """Let a cloth or the surface of a soft solid touch itself, and others that were given to this method; and let
-        its triangles feel the corners of bodies, with the numbers that its vertices have there.
+        """Let what is deformable touch itself, and others that were given to this method.
 
-        thickness (m): distance at which a vertex and a triangle, or two edges that cross, begin to touch, half of the
-            shortest edge unless told otherwise; between two objects the mean of theirs, and bodies have none. What is
-            closer at rest does not touch.
-        ke, kd, kf, mu, damping, smoothing: as of `add_plane`, of one such pair; touch: thickness / 5.
+        Of cloth and soft solids, the vertices meet triangles, edges meet edges, and triangles feel the corners of
+        bodies, with the numbers that vertices have there. Springs and particles are points, which meet each other, and
+        triangles.
+
+        thickness (m): distance at which two of them begin to touch; half of the shortest edge of cloth and solids,
+            unless told otherwise. Between two objects it is the mean of theirs, and bodies have none. What is closer at
+            rest does not touch; particles that nothing joins have no rest.
+        ke, kd, kf, mu, damping, smoothing: as of `add_plane`, of one such pair; touch: thickness / 5. Points do not rub
+            against points.
         They are the parameters "name.thickness", "name.self_ke", "name.self_kd", "name.self_kf" and "name.self_mu".
         """
+        kinds = ("cloth", "soft", "springs", "particles")
         thing = self._draft.things.get(name)
-        if thing is None or thing.kind not in ("cloth", "soft"):
-            known = [t.name for t in self._draft.things.values() if t.kind in ("cloth", "soft")]
-            raise KeyError(f"add_self_contact: there is no cloth or soft solid {name!r}: {nearest(name, known)}")
+        if thing is None or thing.kind not in kinds:
+            known = [t.name for t in self._draft.things.values() if t.kind in kinds]
+            raise KeyError(f"add_self_contact: there is nothing deformable named {name!r}: {nearest(name, known)}")
         if "touch_vertices" in thing.rows:
             raise ValueError(f"add_self_contact: {name!r} touches itself already")
-        faces = self._draft.surfaces[name].faces
-        outer, corners = np.unique(faces, return_inverse=True)  # The inside of a solid touches nothing.
-        mesh = TriMesh(self._draft.parameters[f"{name}.rest"].value[outer], corners.reshape(faces.shape))
+        law: dict[str, Any] = {"thickness": thickness, "ke": ke, "kd": kd, "kf": kf, "mu": mu, "damping": damping,
+                               "touch": touch, "smoothing": smoothing}  # fmt: skip
         with self._whole():
+            if thing.kind in ("springs", "particles"):
+                add_point_contact(self._draft, name, **law)
+                self._late[f"{name}.friction"] = partial(add_friction, name=name, kf=kf, mu=mu)
+                return self
+            faces = self._draft.surfaces[name].faces
+            outer, corners = np.unique(faces, return_inverse=True)  # The inside of a solid touches nothing.
+            mesh = TriMesh(self._draft.parameters[f"{name}.rest"].value[outer], corners.reshape(faces.shape))
             vertices = thing.rows["particles"].start + outer
-            made = add_self_contact(self._draft, name, vertices, mesh, thickness=thickness, ke=ke, kd=kd, kf=kf, mu=mu,
-                                    damping=damping, touch=touch, smoothing=smoothing)  # fmt: skip
+            made = add_self_contact(self._draft, name, vertices, mesh, **law)
             add_edge_contact(self._draft, name, mesh, *made)
         return self
 

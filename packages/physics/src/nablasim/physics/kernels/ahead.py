@@ -16,10 +16,12 @@ from nablasim.physics.kernels import (
     loads,
     mass,
     membrane,
+    near_points,
     pairing,
     particles,
     pendula,
     planes,
+    point_contact,
     self_contact,
     shapes,
     smoke,
@@ -33,14 +35,15 @@ AHEAD = [
     # Recorded rollouts are run again with another step: it is an array.
     *aot.kernels(
         air, bending, bodies, body_loads, body_planes, edge_contact, face_hits, hard, implicit_bodies, loads, mass,
-        membrane, pairing, particles, planes, self_contact, shapes, smoke, springs, tets, boxed=("dt", "first"),
+        membrane, pairing, particles, planes, point_contact, self_contact, shapes, smoke, springs, tets,
+        boxed=("dt", "first"),
     ),
     *(one for family in body_contacts.FAMILIES.values() for one in aot.kernels(*vars(family).values(), boxed=("dt",))),
     # What decides who meets whom, and how stiff a system is, has no gradient.
     *aot.kernels(
-        crossing, surfaces, touching, air.air_damping, bending.hinge_stiffness, membrane.membrane_stiffness,
-        planes.plane_stiffness, self_contact.self_contact_stiffness, springs.spring_stiffness, tets.tet_stiffness,
-        adjoint=False,
+        crossing, near_points, surfaces, touching, air.air_damping, bending.hinge_stiffness,
+        membrane.membrane_stiffness, planes.plane_stiffness, self_contact.self_contact_stiffness,
+        springs.spring_stiffness, tets.tet_stiffness, adjoint=False,
     ),
     # A thread is a whole rollout, and a launch has few: minutes of compiling would buy nothing.
     *aot.kernels(pendula, lanes=False),

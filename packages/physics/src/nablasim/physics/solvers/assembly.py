@@ -32,7 +32,7 @@ class Assembly:
         self._end, layout = end, end.layout
         tables = {s.name: _own_tables(s, layout) for s in systems}
         self.whole = all(tables[s.name] is not None for s in systems)
-        """Whether this is all of the Jacobian. Contacts between layers of cloth, which come and go, are not in it."""
+        """Whether this is all of the Jacobian. Contacts among deformable things, which come and go, are not in it."""
         taken = [s for s in systems if tables[s.name]]
         groups = _by_table([i for s in taken for i in s.indices if i.to == "particles" and layout.rows(i.table)])
         self._particle, self._mates, renumbered = _explode(groups, end)
@@ -187,8 +187,9 @@ def _sparse(entries: list[tuple[Any, Any, Any]], shape: tuple[int, int]) -> Any:
 
 def _own_tables(system: System, layout: Layout) -> list[str] | None:
     """The tables of a system whose rows act on the particles that they name; None if rows act on those of others."""
-    tables = [i.table for i in system.indices if i.to == "particles" and layout.rows(i.table)]
-    return None if any(i.to in tables and layout.rows(i.table) for i in system.indices) else tables
+    naming = {i.table for i in layout.kinds.values() if i.to == "particles" and layout.rows(i.table)}
+    others = any(i.to in naming and layout.rows(i.table) for i in system.indices)
+    return None if others else [i.table for i in system.indices if i.table in naming and i.to == "particles"]
 
 
 def _by_table(indices: list[Index]) -> dict[str, list[Index]]:

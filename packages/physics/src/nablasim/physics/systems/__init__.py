@@ -16,6 +16,7 @@ from nablasim.physics.systems.face_hits import FaceHits
 from nablasim.physics.systems.loads import Loads
 from nablasim.physics.systems.particles import Particles
 from nablasim.physics.systems.planes import Planes
+from nablasim.physics.systems.point_contact import PointContact
 from nablasim.physics.systems.self_contact import SelfContact
 from nablasim.physics.systems.smoke import Smoke
 from nablasim.physics.systems.springs import Springs
@@ -31,6 +32,7 @@ SYSTEMS: list[System] = [
     Bending(),
     SelfContact(),
     EdgeContact(),
+    PointContact(),
     Loads(),
     Planes(),
     Bodies(),

@@ -54,7 +54,7 @@ class EdgeContact(System):
 
     name = "edge_contacts"
     touches = True
-    indices = (PARTICLE, ENDS, EDGE_WORLD, NEAR_START, NEAR_COUNT, NEAR)
+    indices = (ENDS, EDGE_WORLD, NEAR_START, NEAR_COUNT, NEAR)
 
     def forces(self, s: Step) -> None:
         mine = [s[PARTICLE], s[THICKNESS], s[FOUR], s[LAW], s[TOUCH], s[SMOOTHING]]

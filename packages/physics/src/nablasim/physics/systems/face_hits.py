@@ -65,7 +65,8 @@ class FaceHits(System):
         softer = 1 + a.numpy(p.MASS)[corners] * rates[:, None]
         pushed = np.ravel_multi_index((corners, body[:, None]), (a.rows("particles"), a.rows("bodies")))
         pair, which = np.unique(pushed, return_inverse=True)
-        k = np.bincount(which.ravel(), (a.numpy(CONTACT.four)[:, :1] * softer).ravel())
+        k = np.zeros(len(pair))
+        np.add.at(k, which.ravel(), (a.numpy(CONTACT.four)[:, :1] * softer).ravel())
         particle, most = pair // a.rows("bodies"), np.zeros(a.rows("particles"))
         np.maximum.at(most, particle, step_rate(k, np.zeros_like(k), a.numpy(p.WEIGHT)[particle]))
         return [Limit("particles", most, "its contact (ke)", "soften the contact", safety=CONTACT_SAFETY)]

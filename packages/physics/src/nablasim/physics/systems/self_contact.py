@@ -57,11 +57,15 @@ class SelfContact(System):
         kc.launch(join_four, a.rows("touch_vertices"), [a[KE], a[KD], a[KF], a[MU]], [a[FOUR]])
 
     def forces(self, s: Step) -> None:
+        if not s.rows("touch_triangles"):  # There are only points, which meet each other.
+            return
         mine = [s[PARTICLE], s[THICKNESS], s[FOUR], s[LAW], s[TOUCH], s[SMOOTHING]]
         given = [s[X], s[V], *mine, s[CORNERS], *find(s)]
         kc.launch(kernels.self_contact_forces, s.rows("touch_vertices"), given, [s[F]], parts=s.parts)
 
     def energy(self, s: Step) -> Any:
+        if not s.rows("touch_triangles"):
+            return None
         n, contacts = s.rows("touch_vertices"), [s[CORNERS], *find(s)]
         e = s.scratch("self_contacts.energy", n)
         mine = [s[PARTICLE], s[THICKNESS], s[FOUR], s[SMOOTHING]]
@@ -69,7 +73,7 @@ class SelfContact(System):
         return e
 
     def step_bytes(self, layout: Layout) -> int:
-        return 4 * (SHARE + 1) * layout.rows("touch_vertices")
+        return 4 * (SHARE + 1) * layout.rows("touch_vertices") * bool(layout.rows("touch_triangles"))
 
     def stiffness(self, a: Arrays, bounds: Bounds) -> None:
         given = [a[PARTICLE], a[AROUND], a[FOUR]]
@@ -98,58 +102,76 @@ def find(s: Step) -> tuple[Any, Any]:
 
 
 def add_self_contact(
-    draft: Draft,
-    name: str,
-    particles: NDArray[np.integer],
-    mesh: TriMesh,
-    *,
-    thickness: float | None,
-    ke: float,
-    kd: float,
-    kf: float,
-    mu: float,
-    damping: str,
-    touch: float | None,
-    smoothing: float,
-) -> tuple[Rows, float]:
+    draft: Draft, name: str, particles: NDArray[np.integer], mesh: TriMesh, *, thickness: float | None, kf: float,
+    mu: float, **law: Any,
+) -> tuple[Rows, float]:  # fmt: skip
     """Let the vertices and triangles of a surface touch; `mesh` is its shape at rest, `particles` its vertices.
 
     Returns the rows of its vertices and its thickness.
     """
-    if damping not in LAWS:
-        raise ValueError(f'{name}: damping is "smooth" or "linear", not {damping!r}')
     ends = mesh.vertices[mesh.edges]
     thick = 0.5 * np.linalg.norm(ends[:, 0] - ends[:, 1], axis=1).min() if thickness is None else thickness
     filled(f"{name}.thickness", thick, (), positive=True)
+    n, near = len(mesh.vertices), near_pairs(mesh, float(thick))
+    around, count = np.bincount(mesh.faces.ravel(), minlength=n), np.bincount(near[:, 0], minlength=n)
+    rows = add_vertices(draft, name, particles, around, count, thickness=float(thick), **law)
+    add_numbers(draft, name, kf=kf, mu=mu)
+    faces, pairs = draft.rows("touch_triangles", len(mesh.faces)), draft.rows("touch_near", len(near))
+    draft.thing(name, draft.things[name].kind, faces, pairs)
+    draft.index(NEAR.name, near[:, 1] + faces.start)
+    draft.index(CORNERS.name, mesh.faces + rows.start)
+    draft.index(TRIANGLE_WORLD.name, np.zeros(faces.count))
+    return rows, float(thick)
+
+
+def add_vertices(
+    draft: Draft,
+    name: str,
+    particles: NDArray[np.integer],
+    around: NDArray[np.integer],
+    near: NDArray[np.integer],
+    *,
+    thickness: float,
+    ke: float,
+    kd: float,
+    damping: str,
+    touch: float | None,
+    smoothing: float,
+) -> Rows:
+    """Let particles touch triangles: `near` is how many each has that it does not touch, which are added next."""
+    if damping not in LAWS:
+        raise ValueError(f'{name}: damping is "smooth" or "linear", not {damping!r}')
+    filled(f"{name}.thickness", thickness, (), positive=True)
     if not draft.count.get("touch_worlds"):
         draft.rows("touch_worlds", 1)
-    n, m = len(mesh.vertices), len(mesh.faces)
-    near = near_pairs(mesh, float(thick))
-    rows, faces = draft.rows("touch_vertices", n), draft.rows("touch_triangles", m)
-    pairs = draft.rows("touch_near", len(near))
-    draft.thing(name, draft.things[name].kind, rows, faces, pairs)
-    count = np.bincount(near[:, 0], minlength=n)
+    n = len(particles)
+    rows = draft.rows("touch_vertices", n)
+    draft.thing(name, draft.things[name].kind, rows)
     draft.index(PARTICLE.name, particles)
     draft.index(WORLD.name, np.zeros(n))
     draft.index(FIRST.name, np.zeros(n))
-    draft.index(NEAR_START.name, pairs.start + np.cumsum(count) - count)
-    draft.index(NEAR_COUNT.name, count)
-    draft.index(NEAR.name, near[:, 1] + faces.start)
-    draft.index(AROUND.name, np.bincount(mesh.faces.ravel(), minlength=n))
+    draft.index(NEAR_START.name, draft.count.get("touch_near", 0) + np.cumsum(near) - near)
+    draft.index(NEAR_COUNT.name, near)
+    draft.index(AROUND.name, around)
     draft.index(LAW.name, np.full(n, LAWS.index(damping)))
-    draft.index(CORNERS.name, mesh.faces + rows.start)
-    draft.index(TRIANGLE_WORLD.name, np.zeros(m))
-    for quantity, column, value, unit, about in (
-        ("thickness", THICKNESS, thick, "m", "distance at which surfaces begin to touch"),
-        ("self_ke", KE, ke, "N/m", ""), ("self_kd", KD, kd, "N s/m", ""), ("self_kf", KF, kf, "N s/m", ""),
-        ("self_mu", MU, mu, "1", ""),
-    ):  # fmt: skip
-        filled(f"{name}.{quantity}", value, (), positive=True, allow_zero=True)
-        draft.parameter(f"{name}.{quantity}", column, rows, value, unit=unit, bounds=(0.0, None), uniform=True,
-                        about=about or "contact with deformable surfaces")  # fmt: skip
-    draft.constant(TOUCH, rows, filled(f"{name}: touch", 0.2 * thick if touch is None else touch, (), positive=True))
+    about = "distance at which things begin to touch"
+    draft.parameter(f"{name}.thickness", THICKNESS, rows, thickness, unit="m", bounds=(0.0, None), uniform=True,
+                    about=about)  # fmt: skip
+    add_numbers(draft, name, ke=ke, kd=kd)
+    short = 0.2 * thickness if touch is None else touch
+    draft.constant(TOUCH, rows, filled(f"{name}: touch", short, (), positive=True))
     draft.constant(SMOOTHING, rows, filled(f"{name}: smoothing", smoothing, (), positive=True, allow_zero=True))
-    return rows, float(thick)
+    return rows
+
+
+def add_numbers(draft: Draft, name: str, **numbers: float) -> None:
+    """Contact numbers of what touches already, by name: ke, kd, kf, mu."""
+    rows = draft.things[name].rows["touch_vertices"]
+    for quantity, column, unit in (("ke", KE, "N/m"), ("kd", KD, "N s/m"), ("kf", KF, "N s/m"), ("mu", MU, "1")):
+        if quantity in numbers:
+            value = filled(f"{name}.self_{quantity}", numbers[quantity], (), positive=True, allow_zero=True)
+            draft.parameter(f"{name}.self_{quantity}", column, rows, value, unit=unit, bounds=(0.0, None), uniform=True,
+                            about="contact with what is deformable")  # fmt: skip
 
 
 def near_pairs(mesh: TriMesh, distance: float) -> NDArray[np.int32]:
