@@ -255,12 +255,19 @@ def things(*names):
             mesh = ph.TriMesh.grid((0.2, 0.2), cells=(4 + k, 4))
             made.add_cloth(name, mesh, mass=0.02, stretch=20, shear=20, pos=(0, 0, 0.005 * k))
             made.add_self_contact(name, thickness=0.02, ke=5.0)
+    for k, name in enumerate(("grains", "dust")):
+        if name in names:
+            x = 0.05 * np.random.default_rng(k).uniform(size=(20 + k, 3))
+            made.add_particles(name, x, mass=0.01).add_self_contact(name, thickness=0.02, ke=5.0)
+    if "marble" in names:  # Smaller than a cell of the sheet.
+        made.add_rigid("marble", ph.Sphere(0.01), density=1000.0, pos=(0.03, 0.06, 0.005))
     if "pad" in names:
         made.add_soft("pad", ph.TetMesh.box((0.2, 0.1, 0.1)), density=1e3, material=ph.NeoHookean(E=1e4, nu=0.3))
     return made.build("float64")
 
 
-@pytest.mark.parametrize("pair", [("ball", "box"), ("sheet", "rag"), ("pad", "box"), ("sheet", "ball")])
+@pytest.mark.parametrize("pair", [("ball", "box"), ("sheet", "rag"), ("pad", "box"), ("sheet", "ball"),
+                                  ("grains", "dust"), ("sheet", "grains"), ("sheet", "marble")])  # fmt: skip
 def test_scenes_in_one_place_do_not_touch(pair):
     run = {"dt": 2e-4, "steps": 40, "every": 40}
     alone = [ph.rollout(things(name), **run) for name in pair]
