@@ -170,6 +170,42 @@ def test_every_parameter_against_central_differences_through_contact():
     check_by_groups(model, ["base.mass", "wedge.density", "base.inertia"])
 
 
+EGG = ph.SignedDistance.sample(
+    lambda p: np.linalg.norm(p * [1, 1.5, 1], axis=1) - 0.3, (-0.6, -0.6, -0.6), (0.6, 0.6, 0.6), cells=10
+)
+
+
+def stones():
+    """Bodies and a particle on a rock of signed distances, which moves."""
+    made, fast = ph.Scene().set_contact(smoothing=0.002), {"vel": (0.3, -1, 0.2), "omega": (2, 1, -1)}
+    made.add_obstacle("rock", EGG, rot=ph.quat((0, 1, 1), 0.3), vel=(0.1, 0, 0), omega=(0, 0.5, 0), ke=8e3, kd=40.0,
+                      kf=20.0, mu=0.3, smoothing=0.002)  # fmt: skip
+    made.add_rigid("can", ph.Cylinder(0.1, 0.2), mass=1.0, pos=(0.1, 0.3, 0), rot=ph.quat((1, 2, 3), 0.7), kd=100.0,
+                   **fast)  # fmt: skip
+    made.add_rigid("cone", ph.Cone(0.1, 0.2), mass=1.0, pos=(-0.1, 0.25, 0.15), rot=ph.quat((1, 0.3, 0.2), 0.7), **fast)
+    return made.add_particles("dust", [[-0.1, 0.2, -0.05]], mass=0.1, vel=(0.1, -1, 0)).build("float64")
+
+
+def test_every_parameter_on_signed_distances():
+    model = stones()
+    soft = {name: 0.0 for name in model.names() if name.rpartition(".")[2] in ("ke", "kd", "kf")}
+    apart, together = (ph.rollout(m, **SETTINGS).numpy() for m in (model.replace(soft), model))
+    assert all(np.abs(apart[name].x - together[name].x).max() > 1e-3 for name in ("can", "cone", "dust"))
+    check_by_groups(model, [n for n in model.names() if not n.startswith("contact.")])  # They do not meet each other.
+
+
+@pytest.mark.parametrize("other", ["box", "plane"])
+def test_particles_that_only_touch(other):
+    """Without springs or elements, their Jacobian has nothing but contacts."""
+    made = ph.Scene().add_particles("dust", [[0, 0.01, 0]], mass=0.1)
+    if other == "plane":
+        made.add_ground("floor", ke=1e3, kd=20.0)
+    else:
+        made.add_obstacle("box", ph.Box(1, 1, 1), pos=(0, -0.5, 0), ke=1e3, kd=20.0)
+    frames = ph.rollout(made.build("float64"), dt=5e-3, steps=400, integrator=EXACT)["dust"]
+    assert float(frames.x[-1, 0, 1]) == pytest.approx(-0.1 * 9.81 / 1e3, rel=1e-4)
+
+
 def test_everything_touches_something_in_that_test():
     model = pile()
     together = ph.rollout(model, **SETTINGS).numpy()

@@ -43,7 +43,7 @@ class Assembly:
         }  # fmt: skip
         self._sums = {
             name: kc.zeros(count if name.startswith("particles.") else layout.rows(layout.columns[name].table),
-                           dtype=layout.columns[name].element, real=kc.float64) for name in end.sums
+                           dtype=layout.columns[name].element, real=kc.float64, requires_grad=True) for name in end.sums
         }  # fmt: skip
         # The same memory as the endpoint's, but not asked for gradients.
         shared = {n: kc.array(a.numpy(), dtype=layout.columns[n].element) for n, a in (end.given | end.state).items()}

@@ -36,7 +36,8 @@ class Endpoint:
         self.particles = layout.rows("particles")
         places = (_twin(step[c], c, requires_grad=True) if self.particles else _zeros(0, c, True) for c in (X, V))
         self.x, self.v = places
-        self.sums = {c.name: _zeros(layout.rows(c.table), c) for c in columns if c.role == "sum" and step.has(c)}
+        # They require a gradient, because a sweep begins at all of them: also where no system adds anything.
+        self.sums = {c.name: _zeros(layout.rows(c.table), c, True) for c in columns if c.role == "sum" and step.has(c)}
         self.pushes = [a for name, a in self.sums.items() if name.startswith("particles.")]
         self.indices = {name: step.index(name) for name in layout.kinds}
         self.dt, self.first = kc.array(step.dt.numpy().astype(np.float64)), kc.zeros(1, dtype=int)
