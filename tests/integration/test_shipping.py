@@ -77,7 +77,8 @@ def one_step(scene, real, names):
 
 @pytest.mark.parametrize("on_tape", [False, True])
 def test_hard_ground_and_self_contact(launched, on_tape):
-    scene = ph.Scene().add_particles("dust", [[0.0, 0.001, 0.0]], mass=0.1)
+    scene = ph.Scene().add_particles("dust", [[0.0, 0.001, 0.0], [0.0, 0.01, 0.0]], mass=0.1)
+    scene.add_self_contact("dust", thickness=0.02, ke=10.0)
     scene.add_rigid("cube", ph.Box(0.2, 0.2, 0.2), density=500.0, pos=(1, 0.05, 0))
     scene.add_rigid("ball", ph.Sphere(0.2), density=500.0, pos=(1.1, 0.2, 0))
     scene.add_cloth("flag", ph.TriMesh.grid((0.3, 0.2), cells=(2, 2)), mass=0.1, pos=(0, 1, 0))
@@ -88,6 +89,8 @@ def test_hard_ground_and_self_contact(launched, on_tape):
     with kc.Tape():
         ph.rollout(model.replace({"dust.x": given}), dt=1e-3, steps=1)
     ph.energy(model)
+    names = {plan.kernel.name for plan in launched}
+    assert {"self_contact_forces", "edge_contact_forces", "point_contact_forces", "face_hit_forces"} <= names
     assert not missing(launched, "physics")
 
 
