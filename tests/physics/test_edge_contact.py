@@ -79,6 +79,11 @@ def test_strips_that_cross_between_their_vertices_rest_on_each_other():
     assert ph.rollout(through, dt=5e-4, steps=600)["upper"].x[-1, :, 1].max() < -0.2
 
 
+def test_edges_can_be_left_out():
+    assert "edge_contacts" not in ph.energy(strips(0.03, edges=False).build("float64"))
+    assert ph.energy(strips(0.03).build("float64"))["edge_contacts"] > 0
+
+
 def moving(model, rng=None):
     rng = rng or np.random.default_rng(0)
     v = {"lower.v": 0.2 * rng.normal(size=(4, 3)), "upper.v": [0.3, -1.0, 0.4] + 0.2 * rng.normal(size=(4, 3))}

@@ -42,7 +42,7 @@ EDGE_WORLD = Index("touch_edges.world", to="touch_worlds")
 NEAR_START, NEAR_COUNT = Index("touch_edges.near_start", to="touch_near_edges"), Index("touch_edges.near_count")
 NEAR = Index("touch_near_edges.edge", to="touch_edges")
 
-SHARE = 8
+SHARE = 12
 """How many others an edge may cross on average."""
 
 
