@@ -7,7 +7,6 @@
 #include <memory>
 
 #include "record.hpp"
-#include "window.hpp"
 
 namespace kernelc {
 namespace {
@@ -52,8 +51,7 @@ Worker::Worker() {
     context_.record_get = Record::get;
     context_.fail = fail;
     context_.print = print;
-    context_.copy_in = copy_in();
-    context_.copy_out = copy_out();
+    context_.tail = tail;
     context_.owner = this;
     resize_tape(0);
     resize_undo(0);
@@ -71,6 +69,18 @@ void Worker::fail(kc_context* context, int32_t code, int32_t site, int64_t a, in
     if (context->failed && self.failure.thread <= context->thread) return;
     self.failure = Failure{code, site, context->thread, a, b, -1};
     context->failed = 1;
+}
+
+// The copies lie in memory of the worker: kernels are C, which have nothing to free them with.
+void Worker::tail(kc_entry entry, const int64_t* block, int64_t begin, int64_t end, kc_context* context,
+                  const kc_window* windows, int32_t count, int32_t lanes) {
+    if (context->failed) return;
+    Worker& self = *static_cast<Worker*>(context->owner);
+    self.windows_.open(block, begin, end, windows, count, lanes);
+    context->windows = self.windows_.places();
+    entry(block, begin, end, context);
+    context->windows = nullptr;
+    if (!context->failed) self.windows_.close();
 }
 
 void Worker::print(kc_context* context, int32_t site, int32_t count, const double* values) {

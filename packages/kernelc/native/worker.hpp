@@ -6,6 +6,7 @@
 
 #include "kernelc/context.h"
 #include "prints.hpp"
+#include "window.hpp"
 
 namespace kernelc {
 
@@ -54,6 +55,8 @@ private:
     static void grow_undo(kc_context* context);
     static void fail(kc_context* context, int32_t code, int32_t site, int64_t a, int64_t b);
     static void print(kc_context* context, int32_t site, int32_t count, const double* values);
+    static void tail(kc_entry entry, const int64_t* block, int64_t begin, int64_t end, kc_context* context,
+                     const kc_window* windows, int32_t count, int32_t lanes);
 
     uint64_t tape_used() const { return static_cast<uint64_t>(context_.top - context_.base); }
     uint64_t undo_used() const { return static_cast<uint64_t>(context_.undo_top) * sizeof(kc_undo); }
@@ -64,6 +67,7 @@ private:
     void roll_back();
 
     kc_context context_{};
+    Windows windows_;
     uint64_t tape_room_ = 0;  // bytes that count against the limit
     uint64_t undo_room_ = 0;
 };

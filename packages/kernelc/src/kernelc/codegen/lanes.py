@@ -62,8 +62,9 @@ class _LaneEmitter(LaneMemory):
             "(const int64_t* block, int64_t begin, int64_t end, kc_context* ctx) {",
             f"    using namespace kc_lanes_{w};",
         ]
+        windows = window_code(self.kernel, self.windows, w, self.layout, self.entry)
         loop = [
-            f"    for (int64_t thread = begin; thread < end; thread += {w}) {{",
+            f"    for (int64_t thread = begin; thread < {windows.last}; thread += {w}) {{",
             "        const int32_t left = (int32_t)(end - thread);",
             # Launches of blocks are cut between blocks, and a block fills its groups.
             f"        const bool full = {'true' if self.kernel.block else f'left >= {w}'};",
@@ -78,8 +79,8 @@ class _LaneEmitter(LaneMemory):
             loop.append("        ctx->thread = thread;")
         if self.first:
             own.append(f"    alignas(64) static const char kc_zeros[{3 * 8 * w}] = {{}};")
-        before, opened, closed = window_code(kernel=self.kernel, windows=self.windows, width=w)
-        text = [*self.function_text, *head, *head_lines, *own, *before, *loop, *opened, *body, *closed, "    }", "}"]
+        top = [*self.function_text, *windows.table, *head, *head_lines, *own, *windows.before]
+        text = [*top, *loop, *windows.opened, *body, "    }", *windows.after, "}"]
         return Code(self.entry, "\n".join(text) + "\n", self.sites, self.kernel.name)
 
     # -- operations

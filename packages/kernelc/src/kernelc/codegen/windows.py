@@ -2,14 +2,17 @@
 
 In the last group, which may not be full, a window leads to a copy with room for all lanes, zeros in those that are not
 there. So no access has to ask whether the group is full: that would be half of the code that the compiler gets to see.
+The copies are made by the native core, which calls the kernel for that group alone.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 
 from .. import ir
 from ..types import Type, element_size
+from .layout import Layout
 from .uniform import is_divergent
 
 Write = ir.Store | ir.Atomic
@@ -52,23 +55,32 @@ def _places(block: ir.Block, varying: set[ir.Value], divergent: bool) -> Iterato
             yield from _places(inner, varying, divergent or apart)
 
 
-def window_code(
-    *, kernel: ir.Kernel, windows: Mapping[tuple[int, str], bool], width: int
-) -> tuple[list[str], list[str], list[str]]:
-    """What stands before the loop over groups, at the beginning and at the end of its body."""
-    before, opened, read, write = [], [], [], []
-    for (p, role), written in sorted(windows.items()):
-        size = element_size(_element(kernel, p))
-        place, copy, some = f"a{p}_{role} + thread * {size}", f"copy{p}_{role}", f"{size}, left, a{p}_n0 - thread"
-        before.append(f"    alignas(64) char {copy}[{-(-width * size // 64) * 64}];")
-        opened.append(f"        char* w{p}_{role} = {place};")
-        read.append(f"            w{p}_{role} = ctx->copy_in({copy}, {place}, {width}, {some});")
-        if written:
-            write.append(f"            ctx->copy_out({copy}, {place}, {some});")
-    if opened:
-        opened += ["        if (KC_UNLIKELY(!full)) {", *read, "        }"]
-    closed = ["        if (KC_UNLIKELY(!full)) {", *write, "        }"] if write else []
-    return before, opened, closed
+@dataclass(frozen=True)
+class WindowCode:
+    """Lines of C++: before the function, before the loop over groups, at the beginning of its body, and after it."""
+
+    table: list[str]
+    before: list[str]
+    opened: list[str]
+    after: list[str]
+    last: str
+    """Where the loop over groups ends."""
+
+
+def window_code(kernel: ir.Kernel, windows: Windows, width: int, layout: Layout, entry: str) -> WindowCode:
+    """The loop goes over full groups; the native core calls the kernel again for the last one (context.h)."""
+    if not windows:
+        return WindowCode([], [], [], [], "end")
+    rows, before, opened = [], [], []
+    for k, ((p, role), written) in enumerate(sorted(windows.items())):
+        size, slot = element_size(_element(kernel, p)), layout.slots[p]
+        rows.append(f"{{{slot.role(role)}, {slot.shape(0)}, {size}, {int(written)}}}")
+        before.append(f"    char* const b{p}_{role} = ctx->windows ? ctx->windows[{k}] : a{p}_{role};")
+        opened.append(f"        char* const w{p}_{role} = b{p}_{role} + thread * {size};")
+    table = [f"static const kc_window {entry}_windows[] = {{{', '.join(rows)}}};"]
+    before.append(f"    const int64_t last = ctx->windows ? end : end - (end - begin) % {width};")
+    again = f"ctx->tail({entry}, block, last, end, ctx, {entry}_windows, {len(rows)}, {width});"
+    return WindowCode(table, before, opened, [f"    if (last < end) {again}"], "last")
 
 
 def _element(kernel: ir.Kernel, p: int) -> Type:

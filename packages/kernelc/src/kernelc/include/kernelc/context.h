@@ -13,6 +13,17 @@ typedef struct kc_undo {
     uint32_t size; /* 1..8 bytes */
 } kc_undo;
 
+/* An array of which each thread sees its own element alone: see tail() below. */
+typedef struct kc_window {
+    int32_t pointer, rows; /* words of the argument block: where it begins, how many elements it has */
+    int32_t size;          /* bytes of an element, a multiple of 4 */
+    int32_t written;
+} kc_window;
+
+struct kc_context;
+/* Runs the threads begin..end-1 of the grid, in ascending order. */
+typedef void (*kc_entry)(const int64_t* block, int64_t begin, int64_t end, struct kc_context* ctx);
+
 typedef struct kc_context {
     uint32_t abi;    /* KC_ABI */
     uint32_t failed; /* set by fail(): the kernel stops its current thread and leaves the loop over threads */
@@ -37,17 +48,15 @@ typedef struct kc_context {
     void (*fail)(struct kc_context*, int32_t code, int32_t site, int64_t a, int64_t b); /* the lowest thread is kept */
     void (*print)(struct kc_context*, int32_t site, int32_t count, const double* values);
 
-    /* The elements of a group of lanes that is not full, `left` of them, of which `room` lie in the array: copied to
-       where there is room for all lanes, zeros in the others; and back. Here, since every kernel in lanes has them
-       and a compiler takes 10 ms for them. */
-    char* (*copy_in)(char* to, const char* from, int64_t lanes, int64_t size, int64_t left, int64_t room);
-    void (*copy_out)(const char* from, char* to, int64_t size, int64_t left, int64_t room);
+    /* Runs the last group of lanes, which is not full, by calling the kernel again: with `windows`, which lead to copies
+       of its elements that have room for all lanes, zeros in those that are not there. Afterwards what was written is
+       copied back. No kernel then has to ask at each access whether its group is full. */
+    void (*tail)(kc_entry entry, const int64_t* block, int64_t begin, int64_t end, struct kc_context* ctx,
+                 const kc_window* windows, int32_t count, int32_t lanes);
+    char** windows; /* where thread 0 would have its elements; null while groups are full */
 
     void* owner; /* the native worker */
 } kc_context;
-
-/* Runs the threads begin..end-1 of the grid, in ascending order. */
-typedef void (*kc_entry)(const int64_t* block, int64_t begin, int64_t end, kc_context* ctx);
 
 /* Room for a frame of `bytes` on top of the loop tape; the pointer is good until the next reserve. */
 KC_FN char* kc_reserve(kc_context* ctx, uint64_t bytes) {

@@ -238,8 +238,20 @@ KC_LANE vb kc_gather_bytes(const bool* p, vl at) {
 /* ---- scalar operations, lane by lane */
 #define KC_EACH1(V, name) KC_LANE V name(V a) { V r; for (int l = 0; l < W; ++l) r[l] = ::name(a[l]); return r; }
 #define KC_EACH2(V, name) KC_LANE V name(V a, V b) { V r; for (int l = 0; l < W; ++l) r[l] = ::name(a[l], b[l]); return r; }
-KC_EACH2(vi, kc_floordiv) KC_EACH2(vl, kc_floordiv) KC_EACH2(vu, kc_floordiv) KC_EACH2(vf, kc_floordiv)
-KC_EACH2(vd, kc_floordiv) KC_EACH2(vi, kc_mod) KC_EACH2(vl, kc_mod) KC_EACH2(vu, kc_mod) KC_EACH2(vf, kc_mod)
+/* Quotients of 32 bits are exact in double precision once they are cut off. As kc_int_floordiv and kc_int_mod. */
+KC_LANE vi kc_cut_quotient(vi a, vi b) {
+    return __builtin_convertvector(__builtin_convertvector(a, vd) / __builtin_convertvector(b, vd), vi);
+}
+KC_LANE vi kc_floordiv(vi a, vi b) {
+    const vi q = kc_cut_quotient(a, b), r = a - q * b;
+    return b == 0 ? (vi){} : b == -1 ? -a : q + ((r != 0) & ((r ^ b) < 0));
+}
+KC_LANE vi kc_mod(vi a, vi b) {
+    const vi r = a - kc_cut_quotient(a, b) * b;
+    return (b == 0) | (b == -1) ? (vi){} : r + (b & ((r != 0) & ((r ^ b) < 0)));
+}
+KC_EACH2(vl, kc_floordiv) KC_EACH2(vu, kc_floordiv) KC_EACH2(vf, kc_floordiv)
+KC_EACH2(vd, kc_floordiv) KC_EACH2(vl, kc_mod) KC_EACH2(vu, kc_mod) KC_EACH2(vf, kc_mod)
 KC_EACH2(vd, kc_mod) KC_EACH2(vi, kc_shl) KC_EACH2(vl, kc_shl) KC_EACH2(vu, kc_shl) KC_EACH2(vi, kc_shr)
 KC_EACH2(vl, kc_shr) KC_EACH2(vu, kc_shr)
 KC_EACH1(vf, floorf) KC_EACH1(vd, floor) KC_EACH1(vf, ceilf) KC_EACH1(vd, ceil) KC_EACH1(vf, truncf) KC_EACH1(vd, trunc)
