@@ -238,6 +238,7 @@ KC_LANE vb kc_gather_bytes(const bool* p, vl at) {
 /* ---- scalar operations, lane by lane */
 #define KC_EACH1(V, name) KC_LANE V name(V a) { V r; for (int l = 0; l < W; ++l) r[l] = ::name(a[l]); return r; }
 #define KC_EACH2(V, name) KC_LANE V name(V a, V b) { V r; for (int l = 0; l < W; ++l) r[l] = ::name(a[l], b[l]); return r; }
+#ifdef __OPTIMIZE__ /* without it, GCC 12 fails on conversions of 16 integers */
 /* Quotients of 32 bits are exact in double precision once they are cut off. As kc_int_floordiv and kc_int_mod. */
 KC_LANE vi kc_cut_quotient(vi a, vi b) {
     return __builtin_convertvector(__builtin_convertvector(a, vd) / __builtin_convertvector(b, vd), vi);
@@ -250,6 +251,9 @@ KC_LANE vi kc_mod(vi a, vi b) {
     const vi r = a - kc_cut_quotient(a, b) * b;
     return (b == 0) | (b == -1) ? (vi){} : r + (b & ((r != 0) & ((r ^ b) < 0)));
 }
+#else
+KC_EACH2(vi, kc_floordiv) KC_EACH2(vi, kc_mod)
+#endif
 KC_EACH2(vl, kc_floordiv) KC_EACH2(vu, kc_floordiv) KC_EACH2(vf, kc_floordiv)
 KC_EACH2(vd, kc_floordiv) KC_EACH2(vl, kc_mod) KC_EACH2(vu, kc_mod) KC_EACH2(vf, kc_mod)
 KC_EACH2(vd, kc_mod) KC_EACH2(vi, kc_shl) KC_EACH2(vl, kc_shl) KC_EACH2(vu, kc_shl) KC_EACH2(vi, kc_shr)
