@@ -16,13 +16,11 @@ from scipy.spatial import cKDTree
 import kernelc as kc
 from nablasim.physics.kernels import crossing as search
 from nablasim.physics.kernels import edge_contact as kernels
-from nablasim.physics.kernels.touching import look_around, pack_touching
 from nablasim.physics.layout import Draft, Index, Layout, Rows
 from nablasim.physics.mesh import TriMesh
 from nablasim.physics.systems.particles import F, V, X
 from nablasim.physics.systems.self_contact import (
     AROUND,
-    FIRST,
     FOUR,
     LAW,
     PARTICLE,
@@ -30,7 +28,7 @@ from nablasim.physics.systems.self_contact import (
     SMOOTHING,
     THICKNESS,
     TOUCH,
-    WORLD,
+    Search,
 )
 from nablasim.physics.systems.system import System
 
@@ -72,25 +70,13 @@ class EdgeContact(System):
         return 4 * (SHARE + 1) * layout.rows("touch_edges")
 
 
+SEARCH = Search("cross", "touch_edges", "touch_edges", (NEAR_START, NEAR_COUNT, NEAR), ENDS, EDGE_WORLD,
+                search.find_near_edges, search.find_crossing, SHARE)  # fmt: skip
+
+
 def find(s: Step) -> tuple[Any, Any]:
-    """The edges that each edge crosses: where its own begin, and all of them, one after the other."""
-    n, m, room = s.rows("touch_vertices"), s.rows("touch_edges"), ROOM * int(s.numpy(AROUND).max())
-    now, reach = s.kept("cross.now", n, kc.float3), s.kept("cross.reach", n)
-    kc.launch(look_around, n, [s[X], s[PARTICLE], s[THICKNESS], s[SMOOTHING]], [now, reach])
-    mask = (1 << max(m - 1, 1).bit_length()) - 1
-    edges = [s[NEAR_START], s[NEAR_COUNT], s[NEAR], s[ENDS], s[EDGE_WORLD], s[FIRST]]
-    worlds = s.rows("touch_worlds")
-    sizes = [s.kept("cross.slack", worlds), s.kept("cross.size", worlds)]
-    seen = [*sizes, s.kept("cross.seen", n, kc.float3), s.kept("cross.seen_reach", n)]
-    grid = [s.kept("cross.middle", m, kc.float3), s.kept("cross.key", m, int), s.kept("cross.start", mask + 2, int),
-            s.kept("cross.order", m, int), mask]  # fmt: skip
-    candidates = [s.kept("cross.count", m, int), s.kept("cross.candidates", (m, room), int)]
-    kc.launch(search.find_near_edges, 1, [now, reach, s[WORLD], *edges], [*seen, *grid, *candidates])
-    found = [s.kept("cross.many", m, int), s.kept("cross.found", (m, room), int)]
-    kc.launch(search.find_crossing, m, [now, reach, s[ENDS], *candidates], found)
-    crossed = s.scratch("cross.first", m + 1, int), s.scratch("cross.edge", SHARE * m, int)
-    kc.launch(pack_touching, 1, found, crossed)
-    return crossed
+    """The edges that each edge crosses."""
+    return SEARCH.run(s, ROOM * int(s.numpy(AROUND).max()))
 
 
 def add_edge_contact(draft: Draft, name: str, mesh: TriMesh, vertices: Rows, thickness: float) -> None:

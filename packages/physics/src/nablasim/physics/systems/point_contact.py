@@ -17,18 +17,16 @@ import kernelc as kc
 from nablasim.physics.checks import filled
 from nablasim.physics.kernels import near_points as search
 from nablasim.physics.kernels import point_contact as kernels
-from nablasim.physics.kernels.touching import look_around, pack_touching
 from nablasim.physics.layout import Draft, Index, Layout
 from nablasim.physics.systems.particles import F, V, X
 from nablasim.physics.systems.self_contact import (
-    FIRST,
     FOUR,
     LAW,
     PARTICLE,
     SMOOTHING,
     THICKNESS,
     TOUCH,
-    WORLD,
+    Search,
     add_numbers,
     add_vertices,
 )
@@ -71,25 +69,13 @@ class PointContact(System):
         return 4 * (SHARE + 1) * layout.rows("touch_points")
 
 
+SEARCH = Search("close", "touch_points", "touch_points", (NEAR_START, NEAR_COUNT, NEAR), VERTEX, POINT_WORLD,
+                search.find_near_points, search.find_close_points, SHARE)  # fmt: skip
+
+
 def find(s: Step) -> tuple[Any, Any]:
-    """The points that each point touches: where its own begin, and all of them, one after the other."""
-    n, m = s.rows("touch_vertices"), s.rows("touch_points")
-    now, reach = s.kept("close.now", n, kc.float3), s.kept("close.reach", n)
-    kc.launch(look_around, n, [s[X], s[PARTICLE], s[THICKNESS], s[SMOOTHING]], [now, reach])
-    mask = (1 << max(m - 1, 1).bit_length()) - 1
-    points = [s[NEAR_START], s[NEAR_COUNT], s[NEAR], s[VERTEX], s[POINT_WORLD], s[FIRST]]
-    worlds = s.rows("touch_worlds")
-    sizes = [s.kept("close.slack", worlds), s.kept("close.size", worlds)]
-    seen = [*sizes, s.kept("close.seen", n, kc.float3), s.kept("close.seen_reach", n)]
-    grid = [s.kept("close.place", m, kc.float3), s.kept("close.key", m, int), s.kept("close.start", mask + 2, int),
-            s.kept("close.order", m, int), mask]  # fmt: skip
-    candidates = [s.kept("close.count", m, int), s.kept("close.candidates", (m, ROOM), int)]
-    kc.launch(search.find_near_points, 1, [now, reach, s[WORLD], *points], [*seen, *grid, *candidates])
-    found = [s.kept("close.many", m, int), s.kept("close.found", (m, ROOM), int)]
-    kc.launch(search.find_close_points, m, [now, reach, s[VERTEX], *candidates], found)
-    close = s.scratch("close.first", m + 1, int), s.scratch("close.point", SHARE * m, int)
-    kc.launch(pack_touching, 1, found, close)
-    return close
+    """The points that each point touches."""
+    return SEARCH.run(s, ROOM)
 
 
 def add_point_contact(draft: Draft, name: str, *, thickness: float | None, kf: float, mu: float, **law: Any) -> None:

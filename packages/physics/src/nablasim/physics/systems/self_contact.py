@@ -8,6 +8,7 @@ contact; `touch_worlds` has one row, so that its number tells the scenes of a ba
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -80,25 +81,54 @@ class SelfContact(System):
         kc.launch(kernels.self_contact_stiffness, a.rows("touch_vertices"), given, [bounds.contact_k, bounds.contact_c])
 
 
+@dataclass(frozen=True)
+class Search:
+    """Finds which rows of a table touch which ones of another, all of them made of vertices that touch."""
+
+    name: str
+    """Of its memory."""
+    seekers: str
+    sought: str
+    near: tuple[Index, Index, Index]
+    """Of each seeker: where those begin that it does not touch, how many there are, and all of them."""
+    shape: Index
+    """The vertices of what is sought."""
+    world: Index
+    candidates: Any
+    """The kernels: of all that are near, and of those that touch now."""
+    touching: Any
+    share: int
+    """How many each may touch on average."""
+
+    def run(self, s: Step, room: int) -> tuple[Any, Any]:
+        """Where those that a seeker touches begin, and all of them, one after the other; it may be near `room`."""
+
+        def kept(what: str, shape: int | tuple[int, ...], element: Any = float) -> Any:
+            return s.kept(f"{self.name}.{what}", shape, element)
+
+        n, many, m = s.rows("touch_vertices"), s.rows(self.seekers), s.rows(self.sought)
+        now, reach = kept("now", n, kc.float3), kept("reach", n)
+        kc.launch(search.look_around, n, [s[X], s[PARTICLE], s[THICKNESS], s[SMOOTHING]], [now, reach])
+        mask, worlds = (1 << max(m - 1, 1).bit_length()) - 1, s.rows("touch_worlds")
+        given = [now, reach, s[WORLD], *(s[i] for i in self.near), s[self.shape], s[self.world], s[FIRST]]
+        seen = [kept("slack", worlds), kept("size", worlds), kept("seen", n, kc.float3), kept("seen_reach", n)]
+        grid = [kept("middle", m, kc.float3), kept("key", m, int), kept("start", mask + 2, int), kept("order", m, int)]
+        candidates = [kept("count", many, int), kept("candidates", (many, room), int)]
+        kc.launch(self.candidates, 1, given, [*seen, *grid, mask, *candidates])
+        found = [kept("many", many, int), kept("found", (many, room), int)]
+        kc.launch(self.touching, many, [now, reach, s[self.shape], *candidates], found)
+        packed = s.scratch(f"{self.name}.first", many + 1, int), s.scratch(f"{self.name}.all", self.share * many, int)
+        kc.launch(search.pack_touching, 1, found, packed)
+        return packed
+
+
+SEARCH = Search("touch", "touch_vertices", "touch_triangles", (NEAR_START, NEAR_COUNT, NEAR), CORNERS, TRIANGLE_WORLD,
+                search.find_candidates, search.find_touching, SHARE)  # fmt: skip
+
+
 def find(s: Step) -> tuple[Any, Any]:
-    """The triangles that each vertex touches: where its own begin, and all of them, one after the other."""
-    n, m, room = s.rows("touch_vertices"), s.rows("touch_triangles"), ROOM * int(s.numpy(AROUND).max())
-    now, reach = s.kept("touch.now", n, kc.float3), s.kept("touch.reach", n)
-    kc.launch(search.look_around, n, [s[X], s[PARTICLE], s[THICKNESS], s[SMOOTHING]], [now, reach])
-    mask = (1 << max(m - 1, 1).bit_length()) - 1
-    sheet = [s[NEAR_START], s[NEAR_COUNT], s[NEAR], s[CORNERS], s[TRIANGLE_WORLD], s[FIRST]]
-    worlds = s.rows("touch_worlds")
-    sizes = [s.kept("touch.slack", worlds), s.kept("touch.size", worlds)]
-    seen = [*sizes, s.kept("touch.seen", n, kc.float3), s.kept("touch.seen_reach", n)]
-    grid = [s.kept("touch.middle", m, kc.float3), s.kept("touch.key", m, int), s.kept("touch.start", mask + 2, int),
-            s.kept("touch.order", m, int), mask]  # fmt: skip
-    candidates = [s.kept("touch.count", n, int), s.kept("touch.candidates", (n, room), int)]
-    kc.launch(search.find_candidates, 1, [now, reach, s[WORLD], *sheet], [*seen, *grid, *candidates])
-    found = [s.kept("touch.many", n, int), s.kept("touch.found", (n, room), int)]
-    kc.launch(search.find_touching, n, [now, reach, s[CORNERS], *candidates], found)
-    touching = s.scratch("touch.first", n + 1, int), s.scratch("touch.triangle", SHARE * n, int)
-    kc.launch(search.pack_touching, 1, found, touching)
-    return touching
+    """The triangles that each vertex touches."""
+    return SEARCH.run(s, ROOM * int(s.numpy(AROUND).max()))
 
 
 def add_self_contact(
