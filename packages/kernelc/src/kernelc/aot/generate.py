@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from types import ModuleType
 
-from ..codegen import lanes_refused
+from ..codegen import calls_again, lanes_refused
 from ..errors import WrongChoice
 from ..runtime.compile import Variant, unit
 from ..toolchain import shipped
@@ -136,7 +136,9 @@ def _piece(
     head = f"void {code.name}(const int64_t* block"
     if code.text.count(head) != 1:
         raise AssertionError(f"the text of {code.name} has another form than expected")
-    text = shipped.plain(code.text).replace(head, f"void {shipped.symbol(code.name, key)}(const int64_t* block")
+    name, text = shipped.symbol(code.name, key), shipped.plain(code.text)
+    text = text.replace(head, f"void {name}(const int64_t* block")
+    text = text.replace(f"{calls_again(code.name)},", f"{calls_again(name)},")
     source = variant.source
     label = f"{source.function.__module__}.{source.name} {variant.real} {which}" + (f" x{width}" if width else "")
     return Piece(level, code.name, key, text, width, label)

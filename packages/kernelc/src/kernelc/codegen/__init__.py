@@ -14,10 +14,11 @@ from .ownership import (
     watched_arrays,
 )
 from .uniform import lanes_refused
+from .windows import calls_again
 
 __all__ = [
-    "DEVICE_HEADER", "HEADER", "Code", "Counted", "Launch", "Layout", "Need", "Site", "Slot", "claims", "counted_for",
-    "emit", "emit_cuda", "emit_lanes", "first_arrays", "frame_size", "is_parallel", "is_parallel_by_rows", "label",
-    "lanes_header", "lanes_refused", "largest_frame", "layout", "need_of", "pack_scalar", "packer", "runs_in_order",
-    "strip_arrays", "taken_arrays", "watched_arrays",
+    "DEVICE_HEADER", "HEADER", "Code", "Counted", "Launch", "Layout", "Need", "Site", "Slot", "calls_again", "claims",
+    "counted_for", "emit", "emit_cuda", "emit_lanes", "first_arrays", "frame_size", "is_parallel",
+    "is_parallel_by_rows", "label", "lanes_header", "lanes_refused", "largest_frame", "layout", "need_of",
+    "pack_scalar", "packer", "runs_in_order", "strip_arrays", "taken_arrays", "watched_arrays",
 ]  # fmt: skip

@@ -79,7 +79,7 @@ class _LaneEmitter(LaneMemory):
             loop.append("        ctx->thread = thread;")
         if self.first:
             own.append(f"    alignas(64) static const char kc_zeros[{3 * 8 * w}] = {{}};")
-        top = [*self.function_text, *windows.table, *head, *head_lines, *own, *windows.before]
+        top = [*self.function_text, *head, *head_lines, *own, *windows.before]
         text = [*top, *loop, *windows.opened, *body, "    }", *windows.after, "}"]
         return Code(self.entry, "\n".join(text) + "\n", self.sites, self.kernel.name)
 

@@ -57,9 +57,8 @@ def _places(block: ir.Block, varying: set[ir.Value], divergent: bool) -> Iterato
 
 @dataclass(frozen=True)
 class WindowCode:
-    """Lines of C++: before the function, before the loop over groups, at the beginning of its body, and after it."""
+    """Lines of C++: before the loop over groups, at the beginning of its body, and after it."""
 
-    table: list[str]
     before: list[str]
     opened: list[str]
     after: list[str]
@@ -70,17 +69,22 @@ class WindowCode:
 def window_code(kernel: ir.Kernel, windows: Windows, width: int, layout: Layout, entry: str) -> WindowCode:
     """The loop goes over full groups; the native core calls the kernel again for the last one (context.h)."""
     if not windows:
-        return WindowCode([], [], [], [], "end")
+        return WindowCode([], [], [], "end")
     rows, before, opened = [], [], []
     for k, ((p, role), written) in enumerate(sorted(windows.items())):
         size, slot = element_size(_element(kernel, p)), layout.slots[p]
         rows.append(f"{{{slot.role(role)}, {slot.shape(0)}, {size}, {int(written)}}}")
         before.append(f"    char* const b{p}_{role} = ctx->windows ? ctx->windows[{k}] : a{p}_{role};")
         opened.append(f"        char* const w{p}_{role} = b{p}_{role} + thread * {size};")
-    table = [f"static const kc_window {entry}_windows[] = {{{', '.join(rows)}}};"]
+    before.append(f"    static const kc_window windows[] = {{{', '.join(rows)}}};")
     before.append(f"    const int64_t last = ctx->windows ? end : end - (end - begin) % {width};")
-    again = f"ctx->tail({entry}, block, last, end, ctx, {entry}_windows, {len(rows)}, {width});"
-    return WindowCode(table, before, opened, [f"    if (last < end) {again}"], "last")
+    again = f"{calls_again(entry)}, block, last, end, ctx, windows, {len(rows)}, {width});"
+    return WindowCode(before, opened, [f"    if (last < end) {again}"], "last")
+
+
+def calls_again(entry: str) -> str:
+    """How the text of a kernel names itself: who gives it another name must find it there, too."""
+    return f"ctx->tail({entry}"
 
 
 def _element(kernel: ir.Kernel, p: int) -> Type:
