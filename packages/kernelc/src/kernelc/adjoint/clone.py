@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 
 from .. import ir
 
@@ -30,9 +30,13 @@ class Cloner:
     atomics are recalled from the record of the forward sweep.
     """
 
-    def __init__(self, hazards: set[int] = frozenset(), *, effects: bool = False):  # type: ignore[assignment]
+    def __init__(
+        self, hazards: Set[int] = frozenset(), *, effects: bool = False, loose: Set[ir.Value] = frozenset()
+    ):
         self.hazards = hazards
         self.effects = effects
+        self.loose = loose
+        """Results whose last bit decides nothing: their copies need not be exact."""
         self.tapes: dict[ir.Tape, ir.Tape] = {}
         self.exact = True
         """Whether the original runs as well, so that the copy must give the same bits."""
@@ -41,7 +45,8 @@ class Cloner:
         b.span = stmt.span
         if isinstance(stmt, ir.Op):
             m[stmt.out] = ir.Value(stmt.out.type, stmt.out.name)
-            b.emit(ir.Op(m[stmt.out], stmt.op, name(stmt.args, m), stmt.span, exact=self.exact))
+            exact = self.exact and stmt.out not in self.loose
+            b.emit(ir.Op(m[stmt.out], stmt.op, name(stmt.args, m), stmt.span, exact))
         elif isinstance(stmt, ir.Query):
             (out,) = fresh((stmt.out,), m)
             b.emit(ir.Query(out, stmt.what, stmt.axis, stmt.array, stmt.span))

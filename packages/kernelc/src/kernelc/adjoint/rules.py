@@ -70,7 +70,8 @@ class Rules:
         """Products of powers of one value, x x and x √x: one term, and no division by the root."""
         x, y = stmt.args[:2]
         if x is y:
-            return b.op("mul", g, b.op("add", args[0], args[0])), None
+            # Twice the adjoint, not twice the value: the squares of a length share it.
+            return b.op("mul", b.op("add", g, g), args[0]), None
         if self.roots.get(y) is x:
             return b.op("mul", g, b.op("mul", args[1], ir.const(g.type, 1.5))), None
         if self.roots.get(x) is y:
