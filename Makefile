@@ -12,7 +12,7 @@ PACKAGES := packages/kernelc packages/physics packages/render packages/sysid
 PROJECTS := $(wildcard $(PACKAGES:=/pyproject.toml))
 HEADERS := packages/kernelc/src/kernelc/include/kernelc
 NATIVE := $(shell find packages/kernelc/CMakeLists.txt packages/kernelc/native $(HEADERS)/base.h $(HEADERS)/context.h \
-            -type f 2>/dev/null)
+            packages/kernelc/src/kernelc/toolchain/flags.py -type f 2>/dev/null)
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 # The tools that build the packages are pinned as well.
 export PIP_BUILD_CONSTRAINT := $(CURDIR)/constraints.txt

@@ -21,23 +21,48 @@ from .windows import window_code
 _INFIX = frozenset(("add", "sub", "mul", "div", "lt", "le", "gt", "ge", "eq", "ne", "bitand", "bitor", "bitxor"))
 
 
-# What lanes.h leaves out unless it is asked for: reading all of it takes as long as compiling a small kernel.
+# What lanes.h leaves out unless one of these words asks for it: reading all of it takes longer than compiling a small
+# kernel.
 _PARTS = {
-    "KC_WITH_FLOAT64": re.compile(r"\(double\*\)|_float64\(|\bvd\b"),
-    "KC_WITH_INT64": re.compile(r"\(int64_t\*\)|_int64\("),
-    "KC_WITH_UINT32": re.compile(r"\(uint32_t\*\)|_uint32\(|\bvu\b"),
-    "KC_WITH_MATH": re.compile(r"\b(a?(sin|cos|tan)h?|atan2|exp|expm1|log|log1p|log2|log10|cbrt|erf|pow|hypot)f?\(|"
-                               r"kc_(sigmoid|softplus)\("),
+    "FLOAT32": {"(float*)", "kc_gather_float32"},
+    "FLOAT64": {"(double*)", "kc_gather_float64", "vd"},
+    "INT32": {"(int32_t*)", "kc_gather_int32"},
+    "INT64": {"(int64_t*)", "kc_gather_int64", "vl"},
+    "UINT32": {"(uint32_t*)", "kc_gather_uint32", "vu"},
+    "LOADS": {"kc_load_own"},
+    "STORES": {"kc_store_own"},
+    "GATHERS": {"kc_gather", "kc_gather_bytes", "kc_gather_float32", "kc_gather_float64", "kc_gather_int32",
+                "kc_gather_int64", "kc_gather_uint32"},
+    "SUMS": {"kc_sum", "kc_sum4", "kc_add3", "kc_add4"},
+    "HIGHEST": {"kc_highest"},
+    "DIVISION": {"kc_floordiv", "kc_mod"},
+    "SHIFTS": {"kc_shl", "kc_shr"},
+    "ROUNDING": {f"{name}{f}" for name in ("floor", "ceil", "trunc", "rint") for f in ("", "f")},
+    "SIGNS": {"kc_abs", "kc_sign", "kc_copysign", "kc_step", "kc_isfinite", "kc_softplus"},
+    "ORDER": {"kc_min", "kc_max", "kc_clamp"},
+    "CASTS": {"kc_to_int32", "kc_to_int64", "kc_to_uint32"},
+    "SIGMOID": {"kc_sigmoid"},
+    "SOFTPLUS": {"kc_softplus"},
 }  # fmt: skip
+_WORD = re.compile(r"\(\w+\*\)|\w+")
+# Functions of libm by how many arguments they take, and those that others are made of.
+_MATH = dict.fromkeys(
+    ("sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh", "tanh", "asinh", "acosh", "atanh", "exp", "expm1",
+     "log", "log1p", "log2", "log10", "cbrt", "erf"), 1) | {"atan2": 2, "hypot": 2, "pow": 2}  # fmt: skip
+_WITHIN = {"kc_sigmoid": {"tanh"}, "kc_softplus": {"exp", "log1p"}}
 
 
 def lanes_header(texts: Sequence[str], widths: Sequence[int], libmvec: bool) -> str:
     """What a translation unit with these kernels, of these widths, includes."""
+    words = {word for text in texts for word in _WORD.findall(text)}
+    words.update(*(names for name, names in _WITHIN.items() if name in words))
     lines = ["#define KC_LIBMVEC 1"] if libmvec else []
-    lines += [f"#define {part} 1" for part, use in _PARTS.items() if any(map(use.search, texts))]
+    lines += [f"#define KC_WITH_{part} 1" for part, names in _PARTS.items() if not names.isdisjoint(words)]
+    math = [f"KC_MATH{count}({name})" for name, count in _MATH.items() if name in words or f"{name}f" in words]
+    lines += ["#define KC_MATH " + " ".join(math)] if math else []
     for width in sorted(set(widths)):
         lines += [f"#define KC_LANES {width}", '#include "kernelc/lanes.h"']
-    return "\n".join(lines) + "\n" if lines else ""
+    return "\n".join(lines) + "\n"
 
 
 def emit_lanes(kernel: ir.Kernel, name: str, width: int, *, contiguous: frozenset[int] = frozenset()) -> Code:

@@ -1,13 +1,41 @@
 /* A group of KC_LANES threads in vector registers: types, selection, memory and mathematics, lane by lane.
    Included once per width, with KC_LANES defined; everything lives in a namespace named after the width.
    The vector types are those of GCC and clang: the compiler maps them to whatever registers there are.
-   Parts that few kernels use are left out unless KC_WITH_… asks for them: the compiler reads this for every kernel. */
+   A kernel asks by KC_WITH_… for the parts that it uses: the compiler reads this for every kernel, and reading all of it
+   would take longer than compiling a small one. */
 
 #define KC_PASTE_(a, b) a##b
 #define KC_PASTE(a, b) KC_PASTE_(a, b)
 #define W KC_LANES
 /* Always inline: only then are the index vectors of shuffles constants. */
 #define KC_LANE static inline __attribute__((always_inline))
+
+/* What is there for a type only if the kernel uses it; of float and int32 this holds for memory alone. */
+#ifdef KC_WITH_FLOAT32
+#define KC_F(...) __VA_ARGS__
+#else
+#define KC_F(...)
+#endif
+#ifdef KC_WITH_FLOAT64
+#define KC_D(...) __VA_ARGS__
+#else
+#define KC_D(...)
+#endif
+#ifdef KC_WITH_INT32
+#define KC_I(...) __VA_ARGS__
+#else
+#define KC_I(...)
+#endif
+#if defined(KC_WITH_INT64) || defined(KC_WITH_FLOAT64) /* doubles are compared and chosen by integers of their size */
+#define KC_L(...) __VA_ARGS__
+#else
+#define KC_L(...)
+#endif
+#ifdef KC_WITH_UINT32
+#define KC_U(...) __VA_ARGS__
+#else
+#define KC_U(...)
+#endif
 
 namespace KC_PASTE(kc_lanes_, KC_LANES) {
 
@@ -26,10 +54,10 @@ typedef uint32_t mu __attribute__((vector_size(4 * W), aligned(4), may_alias));
 
 /* x - 0 keeps the sign of zero; x + 0 would not. */
 KC_LANE vf kc_splat(float x) { return x - (vf){}; }
-KC_LANE vd kc_splat(double x) { return x - (vd){}; }
+KC_D(KC_LANE vd kc_splat(double x) { return x - (vd){}; })
 KC_LANE vi kc_splat(int32_t x) { return x - (vi){}; }
-KC_LANE vl kc_splat(int64_t x) { return x - (vl){}; }
-KC_LANE vu kc_splat(uint32_t x) { return x - (vu){}; }
+KC_L(KC_LANE vl kc_splat(int64_t x) { return x - (vl){}; })
+KC_U(KC_LANE vu kc_splat(uint32_t x) { return x - (vu){}; })
 KC_LANE vb kc_splat(bool x) { return kc_splat((int32_t)-x); }
 
 /* f of each lane, as constants: arithmetic on vectors would be folded lane by lane, at every use. */
@@ -46,14 +74,14 @@ KC_LANE vb kc_splat(bool x) { return kc_splat((int32_t)-x); }
 #define KC_IOTA KC_EACH(KC_SELF)
 KC_LANE vi kc_iota() { return (vi)KC_IOTA; }
 
-KC_LANE vl kc_wide(vb m) { return __builtin_convertvector(m, vl); }
+KC_L(KC_LANE vl kc_wide(vb m) { return __builtin_convertvector(m, vl); })
 KC_LANE vf kc_select(vb m, vf a, vf b) { return m ? a : b; }
 KC_LANE vi kc_select(vb m, vi a, vi b) { return m ? a : b; }
-KC_LANE vu kc_select(vb m, vu a, vu b) { return m ? a : b; }
-KC_LANE vd kc_select(vb m, vd a, vd b) { return kc_wide(m) ? a : b; }
-KC_LANE vl kc_select(vb m, vl a, vl b) { return kc_wide(m) ? a : b; }
+KC_U(KC_LANE vu kc_select(vb m, vu a, vu b) { return m ? a : b; })
+KC_D(KC_LANE vd kc_select(vb m, vd a, vd b) { return kc_wide(m) ? a : b; })
+KC_L(KC_LANE vl kc_select(vb m, vl a, vl b) { return kc_wide(m) ? a : b; })
 KC_LANE vb kc_mask(vi m) { return m; }
-KC_LANE vb kc_mask(vl m) { return __builtin_convertvector(m, vb); }
+KC_L(KC_LANE vb kc_mask(vl m) { return __builtin_convertvector(m, vb); })
 
 /* One bit per lane. */
 KC_LANE uint32_t kc_bits(vb m) {
@@ -71,55 +99,27 @@ KC_LANE uint32_t kc_bits(vb m) {
 }
 KC_LANE bool kc_any(vb m) { return kc_bits(m) != 0; }
 KC_LANE bool kc_all(vb m) { return kc_bits(m) == (uint32_t)((UINT64_C(1) << W) - 1); }
-KC_LANE int32_t kc_highest(vb m, vi x) {
-    int32_t r = INT32_MIN;
-    for (int l = 0; l < W; ++l) r = m[l] && x[l] > r ? x[l] : r;
-    return r;
-}
-KC_LANE int64_t kc_highest(vb m, vl x) {
-    int64_t r = INT64_MIN;
-    for (int l = 0; l < W; ++l) r = m[l] && x[l] > r ? x[l] : r;
-    return r;
-}
-
-/* The sum of the halves of a vector: the narrower, the cheaper. */
-template <class Half, class V> KC_LANE Half kc_halves(V x) {
-    Half low, high;
-    __builtin_memcpy(&low, &x, sizeof low);
-    __builtin_memcpy(&high, (const char*)&x + sizeof low, sizeof high);
-    return low + high;
-}
-#if KC_LANES == 16
-#define KC_FOLD(name, x) kc_halves<name##_four>(kc_halves<name##_eight>(x))
-#elif KC_LANES == 8
-#define KC_FOLD(name, x) kc_halves<name##_four>(x)
-#elif KC_LANES == 4
-#define KC_FOLD(name, x) x
-#else
-#define KC_FOLD(name, x) name##_four{} /* never called: two lanes are added without it */
+#ifdef KC_WITH_HIGHEST
+#define KC_HIGHEST(T, V, least) \
+    KC_LANE T kc_highest(vb m, V x) { \
+        T r = least; \
+        for (int l = 0; l < W; ++l) r = m[l] && x[l] > r ? x[l] : r; \
+        return r; \
+    }
+KC_HIGHEST(int32_t, vi, INT32_MIN) KC_L(KC_HIGHEST(int64_t, vl, INT64_MIN))
+#undef KC_HIGHEST
 #endif
 
-/* Where each lane comes from: sums of neighbours, and a, b (, c) of each element side by side. */
-#define KC_EVEN(l) l / 4 * 4 + l % 2 * 2 + l / 2 % 2 * W
-#define KC_ODD(l) KC_EVEN(l) + 1
-#define KC_BESIDE8(l) (l ^ 8)
-#define KC_BESIDE4(l) (l ^ 4)
-#define KC_BESIDE2(l) (l ^ 2)
-#define KC_LOW(l) l % 2 * W + l / 2
-#define KC_HIGH(l) KC_LOW(l) + W / 2
-#define KC_AB(at) (at) % 3 == 1 ? W + (at) / 3 : (at) / 3
-#define KC_AB0(l) KC_AB(l)
-#define KC_AB1(l) KC_AB(W + l)
-#define KC_AB2(l) KC_AB(2 * W + l)
-#define KC_C(l, at) (at) % 3 == 2 ? W + (at) / 3 : l
-#define KC_C0(l) KC_C(l, l)
-#define KC_C1(l) KC_C(l, W + l)
-#define KC_C2(l) KC_C(l, 2 * W + l)
+/* ---- memory: elements of N leaves of one type T; V the register, M the memory form, I its indices */
+#define KC_TYPES(macro) \
+    KC_F(macro(float32, float, vf, mf, vi)) KC_D(macro(float64, double, vd, md, vl)) \
+    KC_I(macro(int32, int32_t, vi, mi, vi)) KC_L(macro(int64, int64_t, vl, ml, vl)) \
+    KC_U(macro(uint32, uint32_t, vu, mu, vi))
 
-/* ---- memory: element size N leaves of one type T; V the register, M the memory form */
-#define KC_MEMORY(name, T, V, M, I) \
+#ifdef KC_WITH_LOADS
+#define KC_LOADS(name, T, V, M, I) \
     KC_LANE V kc_read(const T* p) { return *(const M*)p; } \
-/* Every second element of two vectors, every third of three: how elements of several leaves come apart. */ \
+    /* Every second element of two vectors, every third of three: how elements of several leaves come apart. */ \
     KC_LANE V kc_every2(V a, V b, int c) { \
         return __builtin_shuffle(a, b, 2 * (I)KC_IOTA + c); \
     } \
@@ -141,8 +141,14 @@ template <class Half, class V> KC_LANE Half kc_halves(V x) {
         V r; \
         for (int l = 0; l < W; ++l) r[l] = p[N * l + c]; \
         return r; \
-    } \
-    /* Compilers make this loop one gather instruction. */ \
+    }
+KC_TYPES(KC_LOADS)
+#undef KC_LOADS
+#endif
+
+#ifdef KC_WITH_GATHERS
+/* Compilers make these loops one gather instruction. */
+#define KC_GATHERS(name, T, V, M, I) \
     KC_LANE V kc_gather(const T* p, vi at) { \
         V r; \
         for (int l = 0; l < W; ++l) r[l] = p[at[l]]; \
@@ -152,8 +158,68 @@ template <class Half, class V> KC_LANE Half kc_halves(V x) {
         V r; \
         for (int l = 0; l < W; ++l) r[l] = *(const T*)(p + at[l]); \
         return r; \
+    }
+KC_TYPES(KC_GATHERS)
+#undef KC_GATHERS
+KC_LANE vb kc_gather_bytes(const bool* p, vl at) {
+    vb r;
+    for (int l = 0; l < W; ++l) r[l] = -(int32_t)p[at[l]];
+    return r;
+}
+#endif
+
+#ifdef KC_WITH_STORES
+/* a, b (, c) of each element side by side: where each lane comes from. */
+#define KC_LOW(l) l % 2 * W + l / 2
+#define KC_HIGH(l) KC_LOW(l) + W / 2
+#define KC_AB(at) (at) % 3 == 1 ? W + (at) / 3 : (at) / 3
+#define KC_AB0(l) KC_AB(l)
+#define KC_AB1(l) KC_AB(W + l)
+#define KC_AB2(l) KC_AB(2 * W + l)
+#define KC_C(l, at) (at) % 3 == 2 ? W + (at) / 3 : l
+#define KC_C0(l) KC_C(l, l)
+#define KC_C1(l) KC_C(l, W + l)
+#define KC_C2(l) KC_C(l, 2 * W + l)
+#define KC_STORES(name, T, V, M, I) \
+    KC_LANE void kc_store_own(T* p, V a) { *(M*)p = a; } \
+    KC_LANE void kc_store_own(T* p, V a, V b) { \
+        *(M*)p = __builtin_shuffle(a, b, (I)KC_EACH(KC_LOW)); \
+        *(M*)(p + W) = __builtin_shuffle(a, b, (I)KC_EACH(KC_HIGH)); \
     } \
-    /* Sums of neighbours: of each four lanes two of a, then two of b. */ \
+    KC_LANE void kc_store_own(T* p, V a, V b, V c) { \
+        *(M*)p = __builtin_shuffle(__builtin_shuffle(a, b, (I)KC_EACH(KC_AB0)), c, (I)KC_EACH(KC_C0)); \
+        *(M*)(p + W) = __builtin_shuffle(__builtin_shuffle(a, b, (I)KC_EACH(KC_AB1)), c, (I)KC_EACH(KC_C1)); \
+        *(M*)(p + 2 * W) = __builtin_shuffle(__builtin_shuffle(a, b, (I)KC_EACH(KC_AB2)), c, (I)KC_EACH(KC_C2)); \
+    }
+KC_TYPES(KC_STORES)
+#undef KC_STORES
+#endif
+
+#ifdef KC_WITH_SUMS
+/* The sum of the halves of a vector: the narrower, the cheaper. */
+template <class Half, class V> KC_LANE Half kc_halves(V x) {
+    Half low, high;
+    __builtin_memcpy(&low, &x, sizeof low);
+    __builtin_memcpy(&high, (const char*)&x + sizeof low, sizeof high);
+    return low + high;
+}
+#if KC_LANES == 16
+#define KC_FOLD(name, x) kc_halves<name##_four>(kc_halves<name##_eight>(x))
+#elif KC_LANES == 8
+#define KC_FOLD(name, x) kc_halves<name##_four>(x)
+#elif KC_LANES == 4
+#define KC_FOLD(name, x) x
+#else
+#define KC_FOLD(name, x) name##_four{} /* never called: two lanes are added without it */
+#endif
+/* Sums of neighbours: where each lane comes from. */
+#define KC_EVEN(l) l / 4 * 4 + l % 2 * 2 + l / 2 % 2 * W
+#define KC_ODD(l) KC_EVEN(l) + 1
+#define KC_BESIDE8(l) (l ^ 8)
+#define KC_BESIDE4(l) (l ^ 4)
+#define KC_BESIDE2(l) (l ^ 2)
+#define KC_SUMS(name, T, V, M, I) \
+    /* Of each four lanes two of a, then two of b. */ \
     KC_LANE V kc_pairs(V a, V b) { \
         return __builtin_shuffle(a, b, (I)KC_EACH(KC_EVEN)) + __builtin_shuffle(a, b, (I)KC_EACH(KC_ODD)); \
     } \
@@ -180,64 +246,31 @@ template <class Half, class V> KC_LANE Half kc_halves(V x) {
         if (W > 4) x += __builtin_shuffle(x, (I)KC_EACH(KC_BESIDE4)); \
         if (W > 2) x += __builtin_shuffle(x, (I)KC_EACH(KC_BESIDE2)); \
         return x[0] + x[1]; \
-    } \
-    KC_LANE void kc_store_own(T* p, V a) { *(M*)p = a; } \
-    KC_LANE void kc_store_own(T* p, V a, V b) { \
-        *(M*)p = __builtin_shuffle(a, b, (I)KC_EACH(KC_LOW)); \
-        *(M*)(p + W) = __builtin_shuffle(a, b, (I)KC_EACH(KC_HIGH)); \
-    } \
-    KC_LANE void kc_store_own(T* p, V a, V b, V c) { \
-        *(M*)p = __builtin_shuffle(__builtin_shuffle(a, b, (I)KC_EACH(KC_AB0)), c, (I)KC_EACH(KC_C0)); \
-        *(M*)(p + W) = __builtin_shuffle(__builtin_shuffle(a, b, (I)KC_EACH(KC_AB1)), c, (I)KC_EACH(KC_C1)); \
-        *(M*)(p + 2 * W) = __builtin_shuffle(__builtin_shuffle(a, b, (I)KC_EACH(KC_AB2)), c, (I)KC_EACH(KC_C2)); \
     }
-KC_MEMORY(float32, float, vf, mf, vi)
-#ifdef KC_WITH_FLOAT64
-KC_MEMORY(float64, double, vd, md, vl)
-#endif
-KC_MEMORY(int32, int32_t, vi, mi, vi)
-#ifdef KC_WITH_INT64
-KC_MEMORY(int64, int64_t, vl, ml, vl)
-#endif
-#ifdef KC_WITH_UINT32
-KC_MEMORY(uint32, uint32_t, vu, mu, vi)
-#endif
-#undef KC_MEMORY
+KC_TYPES(KC_SUMS)
+#undef KC_SUMS
 #undef KC_FOLD
 /* Adds to three numbers side by side. */
 #define KC_ADD3(name, T) KC_LANE void kc_add3(T* p, name##_four x) { p[0] += x[0], p[1] += x[1], p[2] += x[2]; }
 #ifdef __AVX512VL__
-KC_LANE void kc_add3(float* p, float32_four x) {
+KC_F(KC_LANE void kc_add3(float* p, float32_four x) {
     __builtin_ia32_storeups128_mask(p, __builtin_ia32_loadups128_mask(p, float32_four{}, 7) + x, 7);
-}
-#ifdef KC_WITH_FLOAT64
-KC_LANE void kc_add3(double* p, float64_four x) {
+})
+KC_D(KC_LANE void kc_add3(double* p, float64_four x) {
     __builtin_ia32_storeupd256_mask(p, __builtin_ia32_loadupd256_mask(p, float64_four{}, 7) + x, 7);
-}
-#endif
+})
 #else
-KC_ADD3(float32, float)
-#ifdef KC_WITH_FLOAT64
-KC_ADD3(float64, double)
+KC_F(KC_ADD3(float32, float)) KC_D(KC_ADD3(float64, double))
 #endif
-#endif
-KC_ADD3(int32, int32_t)
-#ifdef KC_WITH_INT64
-KC_ADD3(int64, int64_t)
-#endif
-#ifdef KC_WITH_UINT32
-KC_ADD3(uint32, uint32_t)
-#endif
+KC_I(KC_ADD3(int32, int32_t)) KC_L(KC_ADD3(int64, int64_t)) KC_U(KC_ADD3(uint32, uint32_t))
 #undef KC_ADD3
-KC_LANE vb kc_gather_bytes(const bool* p, vl at) {
-    vb r;
-    for (int l = 0; l < W; ++l) r[l] = -(int32_t)p[at[l]];
-    return r;
-}
+#endif
+#undef KC_TYPES
 
 /* ---- scalar operations, lane by lane */
 #define KC_EACH1(V, name) KC_LANE V name(V a) { V r; for (int l = 0; l < W; ++l) r[l] = ::name(a[l]); return r; }
 #define KC_EACH2(V, name) KC_LANE V name(V a, V b) { V r; for (int l = 0; l < W; ++l) r[l] = ::name(a[l], b[l]); return r; }
+#ifdef KC_WITH_DIVISION
 #ifdef __OPTIMIZE__ /* without it, GCC 12 fails on conversions of 16 integers */
 /* Quotients of 32 bits are exact in double precision once they are cut off. As kc_int_floordiv and kc_int_mod. */
 KC_LANE vi kc_cut_quotient(vi a, vi b) {
@@ -254,12 +287,17 @@ KC_LANE vi kc_mod(vi a, vi b) {
 #else
 KC_EACH2(vi, kc_floordiv) KC_EACH2(vi, kc_mod)
 #endif
-KC_EACH2(vl, kc_floordiv) KC_EACH2(vu, kc_floordiv) KC_EACH2(vf, kc_floordiv)
-KC_EACH2(vd, kc_floordiv) KC_EACH2(vl, kc_mod) KC_EACH2(vu, kc_mod) KC_EACH2(vf, kc_mod)
-KC_EACH2(vd, kc_mod) KC_EACH2(vi, kc_shl) KC_EACH2(vl, kc_shl) KC_EACH2(vu, kc_shl) KC_EACH2(vi, kc_shr)
-KC_EACH2(vl, kc_shr) KC_EACH2(vu, kc_shr)
-KC_EACH1(vf, floorf) KC_EACH1(vd, floor) KC_EACH1(vf, ceilf) KC_EACH1(vd, ceil) KC_EACH1(vf, truncf) KC_EACH1(vd, trunc)
-KC_EACH1(vf, rintf) KC_EACH1(vd, rint)
+KC_EACH2(vf, kc_floordiv) KC_D(KC_EACH2(vd, kc_floordiv)) KC_L(KC_EACH2(vl, kc_floordiv)) KC_U(KC_EACH2(vu, kc_floordiv))
+KC_EACH2(vf, kc_mod) KC_D(KC_EACH2(vd, kc_mod)) KC_L(KC_EACH2(vl, kc_mod)) KC_U(KC_EACH2(vu, kc_mod))
+#endif
+#ifdef KC_WITH_SHIFTS
+KC_EACH2(vi, kc_shl) KC_L(KC_EACH2(vl, kc_shl)) KC_U(KC_EACH2(vu, kc_shl))
+KC_EACH2(vi, kc_shr) KC_L(KC_EACH2(vl, kc_shr)) KC_U(KC_EACH2(vu, kc_shr))
+#endif
+#ifdef KC_WITH_ROUNDING
+KC_EACH1(vf, floorf) KC_EACH1(vf, ceilf) KC_EACH1(vf, truncf) KC_EACH1(vf, rintf)
+KC_D(KC_EACH1(vd, floor) KC_EACH1(vd, ceil) KC_EACH1(vd, trunc) KC_EACH1(vd, rint))
+#endif
 
 /* One instruction each. GCC would find it for the loop over lanes as well, but takes ten times as long. */
 #if defined(__GNUC__) && !defined(__clang__)
@@ -293,10 +331,10 @@ KC_LANE vf sqrtf(vf a) { return KC_SQRT_F(a); }
 KC_FMA(vf) KC_EACH1(vf, sqrtf)
 #endif
 #ifdef KC_FMA_D
-KC_LANE vd kc_fma(vd a, vd b, vd c) { return KC_FMA_D(a, b, c); }
-KC_LANE vd sqrt(vd a) { return KC_SQRT_D(a); }
+KC_D(KC_LANE vd kc_fma(vd a, vd b, vd c) { return KC_FMA_D(a, b, c); }
+     KC_LANE vd sqrt(vd a) { return KC_SQRT_D(a); })
 #else
-KC_FMA(vd) KC_EACH1(vd, sqrt)
+KC_D(KC_FMA(vd) KC_EACH1(vd, sqrt))
 #endif
 #undef KC_FMA
 #undef KC_FMA_F
@@ -304,31 +342,34 @@ KC_FMA(vd) KC_EACH1(vd, sqrt)
 #undef KC_SQRT_F
 #undef KC_SQRT_D
 
+#ifdef KC_WITH_SIGNS
 KC_LANE vf kc_abs(vf x) { return (vf)((vi)x & 0x7fffffff); }
-KC_LANE vd kc_abs(vd x) { return (vd)((vl)x & INT64_MAX); }
 KC_LANE vi kc_abs(vi x) { return x < 0 ? -x : x; }
-KC_LANE vl kc_abs(vl x) { return x < 0 ? -x : x; }
-KC_LANE vu kc_abs(vu x) { return x; }
+KC_D(KC_LANE vd kc_abs(vd x) { return (vd)((vl)x & INT64_MAX); })
+KC_L(KC_LANE vl kc_abs(vl x) { return x < 0 ? -x : x; })
+KC_U(KC_LANE vu kc_abs(vu x) { return x; })
 KC_LANE vf kc_copysign(vf x, vf s) { return (vf)(((vi)x & 0x7fffffff) | ((vi)s & INT32_MIN)); }
-KC_LANE vd kc_copysign(vd x, vd s) { return (vd)(((vl)x & INT64_MAX) | ((vl)s & INT64_MIN)); }
-#define KC_REAL(V, S)                                                                                      \
-    KC_LANE V kc_sign(V x) { return x > 0 ? kc_splat((S)1) : x < 0 ? kc_splat((S)-1) : x - x; }              \
-    KC_LANE V kc_step(V x) { return x > 0 ? kc_splat((S)1) : (V){}; }                                        \
+KC_D(KC_LANE vd kc_copysign(vd x, vd s) { return (vd)(((vl)x & INT64_MAX) | ((vl)s & INT64_MIN)); })
+#define KC_REAL(V, S) \
+    KC_LANE V kc_sign(V x) { return x > 0 ? kc_splat((S)1) : x < 0 ? kc_splat((S)-1) : x - x; } \
+    KC_LANE V kc_step(V x) { return x > 0 ? kc_splat((S)1) : (V){}; } \
     KC_LANE vb kc_isfinite(V x) { return kc_mask(x - x == 0); }
-KC_REAL(vf, float)
-KC_REAL(vd, double)
+KC_REAL(vf, float) KC_D(KC_REAL(vd, double))
 #undef KC_REAL
 KC_LANE vi kc_sign(vi x) { return (x < 0) - (x > 0); }
-KC_LANE vl kc_sign(vl x) { return (x < 0) - (x > 0); }
-KC_LANE vu kc_sign(vu x) { return x != 0 ? kc_splat(1u) : (vu){}; }
-#define KC_ORDER(V)                                                                          \
-    KC_LANE V kc_min(V a, V b) { return (a < b) | (a != a) ? a : b; }                          \
-    KC_LANE V kc_max(V a, V b) { return (a > b) | (a != a) ? a : b; }                          \
+KC_L(KC_LANE vl kc_sign(vl x) { return (x < 0) - (x > 0); })
+KC_U(KC_LANE vu kc_sign(vu x) { return x != 0 ? kc_splat(1u) : (vu){}; })
+#endif
+#ifdef KC_WITH_ORDER
+#define KC_ORDER(V) \
+    KC_LANE V kc_min(V a, V b) { return (a < b) | (a != a) ? a : b; } \
+    KC_LANE V kc_max(V a, V b) { return (a > b) | (a != a) ? a : b; } \
     KC_LANE V kc_clamp(V x, V low, V high) { return kc_min(kc_max(x, low), high); }
-KC_ORDER(vf) KC_ORDER(vd) KC_ORDER(vi) KC_ORDER(vl) KC_ORDER(vu)
+KC_ORDER(vf) KC_ORDER(vi) KC_D(KC_ORDER(vd)) KC_L(KC_ORDER(vl)) KC_U(KC_ORDER(vu))
 #undef KC_ORDER
+#endif
 
-#ifdef KC_WITH_MATH
+#ifdef KC_MATH /* the functions that are used: KC_MATH1(exp) KC_MATH2(pow) … */
 /* ---- mathematics: the vector functions of glibc (at most 4 units in the last place), or lane by lane */
 #if defined(KC_LIBMVEC) && defined(__AVX512F__) && KC_LANES == 16
 #define KC_VECTOR_F(name, args) KC_PASTE(KC_PASTE(_ZGVeN16, args), KC_PASTE(_, name))
@@ -356,12 +397,9 @@ KC_ORDER(vf) KC_ORDER(vd) KC_ORDER(vi) KC_ORDER(vl) KC_ORDER(vu)
 #define KC_MATH1_D(name) KC_EACH1(vd, name)
 #define KC_MATH2_D(name) KC_EACH2(vd, name)
 #endif
-#define KC_MATH1(name) KC_MATH1_F(name##f) KC_MATH1_D(name)
-#define KC_MATH2(name) KC_MATH2_F(name##f) KC_MATH2_D(name)
-KC_MATH1(sin) KC_MATH1(cos) KC_MATH1(tan) KC_MATH1(asin) KC_MATH1(acos) KC_MATH1(atan) KC_MATH1(sinh) KC_MATH1(cosh)
-KC_MATH1(tanh) KC_MATH1(asinh) KC_MATH1(acosh) KC_MATH1(atanh) KC_MATH1(exp) KC_MATH1(expm1) KC_MATH1(log)
-KC_MATH1(log1p) KC_MATH1(log2) KC_MATH1(log10) KC_MATH1(cbrt) KC_MATH1(erf)
-KC_MATH2(pow) KC_MATH2(atan2) KC_MATH2(hypot)
+#define KC_MATH1(name) KC_MATH1_F(name##f) KC_D(KC_MATH1_D(name))
+#define KC_MATH2(name) KC_MATH2_F(name##f) KC_D(KC_MATH2_D(name))
+KC_MATH
 #undef KC_MATH1
 #undef KC_MATH2
 #undef KC_MATH1_F
@@ -371,23 +409,34 @@ KC_MATH2(pow) KC_MATH2(atan2) KC_MATH2(hypot)
 #undef KC_VECTOR_F
 #undef KC_VECTOR_D
 
+#ifdef KC_WITH_SIGMOID
 KC_LANE vf kc_sigmoid(vf x) { return 0.5f * (tanhf(0.5f * x) + 1.0f); }
-KC_LANE vd kc_sigmoid(vd x) { return 0.5 * (tanh(0.5 * x) + 1.0); }
+KC_D(KC_LANE vd kc_sigmoid(vd x) { return 0.5 * (tanh(0.5 * x) + 1.0); })
+#endif
+#ifdef KC_WITH_SOFTPLUS
 KC_LANE vf kc_softplus(vf x) { return (x > 0 ? x : (vf){}) + log1pf(expf(-kc_abs(x))); }
-KC_LANE vd kc_softplus(vd x) { return (x > 0 ? x : (vd){}) + log1p(exp(-kc_abs(x))); }
+KC_D(KC_LANE vd kc_softplus(vd x) { return (x > 0 ? x : (vd){}) + log1p(exp(-kc_abs(x))); })
+#endif
 #endif
 #undef KC_EACH1
 #undef KC_EACH2
 
+#ifdef KC_WITH_CASTS
 #define KC_TO_INT(V, R, name) KC_LANE R name(V x) { R r; for (int l = 0; l < W; ++l) r[l] = ::name(x[l]); return r; }
-KC_TO_INT(vf, vi, kc_to_int32) KC_TO_INT(vd, vi, kc_to_int32) KC_TO_INT(vf, vl, kc_to_int64)
-KC_TO_INT(vd, vl, kc_to_int64) KC_TO_INT(vf, vu, kc_to_uint32) KC_TO_INT(vd, vu, kc_to_uint32)
+KC_TO_INT(vf, vi, kc_to_int32) KC_L(KC_TO_INT(vf, vl, kc_to_int64)) KC_U(KC_TO_INT(vf, vu, kc_to_uint32))
+KC_D(KC_TO_INT(vd, vi, kc_to_int32) KC_L(KC_TO_INT(vd, vl, kc_to_int64)) KC_U(KC_TO_INT(vd, vu, kc_to_uint32)))
 #undef KC_TO_INT
+#endif
 
 } /* namespace */
 
 #undef W
 #undef KC_IOTA
+#undef KC_F
+#undef KC_D
+#undef KC_I
+#undef KC_L
+#undef KC_U
 #undef KC_EACH
 #undef KC_LANE
 #undef KC_LANES
