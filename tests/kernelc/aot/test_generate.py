@@ -9,7 +9,7 @@ import pytest
 import kernelc as kc
 from kernelc import aot
 from kernelc.aot import generate
-from kernelc.toolchain import shipped
+from kernelc.toolchain import compiler, shipped
 
 
 @kc.kernel
@@ -102,6 +102,14 @@ def test_what_cannot_be_built_is_said(package, build_package, tmp_path, change, 
     output = build_package(changed, tmp_path / "site", **change)
     words = " ".join(output.split())  # CMake breaks lines
     assert said in words and "the kernels of springs cannot be made into C++" in words
+
+
+def test_a_compiler_may_have_several_words(package, build_package, tmp_path, monkeypatch):
+    """As with CXX="ccache g++"."""
+    monkeypatch.setenv("CXX", f"env {compiler().path}")
+    said = build_package(package, tmp_path / "site", KERNELC_AOT_LEVELS="baseline")
+    assert not said, said
+    assert (tmp_path / "site/springs/_kernels/baseline.so").exists()
 
 
 def test_a_wheel_may_come_without_kernels(package, build_package, tmp_path):
