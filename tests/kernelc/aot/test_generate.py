@@ -124,6 +124,12 @@ def test_editable_installations_do_not_stand_in_the_way(package, tmp_path):
     assert (tmp_path / "made/index.json").exists()
 
 
+def test_without_an_interpreter_one_is_found(package, build_package, tmp_path):
+    said = build_package(package, tmp_path / "site", KERNELC_AOT_LEVELS="sse9", Python_EXECUTABLE="",
+                         Python_ROOT_DIR=sys.prefix, Python_FIND_STRATEGY="LOCATION")  # fmt: skip
+    assert "has no kernels for sse9 alone" in " ".join(said.split())
+
+
 def test_a_compiler_may_have_several_words(package, build_package, tmp_path, monkeypatch):
     """As with CXX="ccache g++"."""
     monkeypatch.setenv("CXX", f"env {compiler().path}")

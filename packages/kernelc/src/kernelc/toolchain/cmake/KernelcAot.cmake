@@ -1,12 +1,12 @@
 # KernelcAot: compile a package's kernels into its wheel, so that its users need no compiler.
 #
-#     find_package(Python REQUIRED COMPONENTS Interpreter)
 #     include(KernelcAot)
 #     kernelc_add_kernels(mypackage DECLARATION mypackage.kernels SOURCE_DIR src)
 #
 # Installs <package>/_kernels: one library for each level of the processor, and an index. DECLARATION is the Python
 # module that says which kernels (kernelc/aot), SOURCE_DIR the folder that holds the package. Where the package's own
 # requirements for building name kernelc, scikit-build-core finds this file by itself. See docs/kernelc/ahead.md.
+# Python is that of find_package(Python), which is called where the project has not done so.
 #
 #     -DKERNELC_AOT=OFF                  a wheel without machine code: its kernels are compiled where they run
 #     -DKERNELC_AOT_LEVELS=baseline,avx2 some of the levels only (kernelc/toolchain/simd.py)
@@ -24,6 +24,9 @@ function(kernelc_add_kernels package)
     if(NOT arg_DECLARATION)
         message(FATAL_ERROR "kernelc_add_kernels(${package}): DECLARATION names the module that says which kernels")
     endif()
+    if(NOT Python_EXECUTABLE)
+        find_package(Python REQUIRED COMPONENTS Interpreter)
+    endif()
     get_filename_component(source "${arg_SOURCE_DIR}" ABSOLUTE BASE_DIR "${CMAKE_CURRENT_SOURCE_DIR}")
     set(folder "${CMAKE_CURRENT_BINARY_DIR}/kernels-${package}")
     string(TOLOWER "${CMAKE_SYSTEM_NAME}" system)
@@ -32,7 +35,7 @@ function(kernelc_add_kernels package)
                 "${source}" "${arg_DECLARATION}" "${folder}" "${system}-${CMAKE_SYSTEM_PROCESSOR}" "${KERNELC_AOT_LEVELS}"
         RESULT_VARIABLE status ERROR_VARIABLE said)
     if(NOT status EQUAL 0)
-        message(FATAL_ERROR "the kernels of ${package} cannot be made into C++:\n${said}")
+        message(FATAL_ERROR "the kernels of ${package} cannot be made into C++ (${status}):\n${said}")
     endif()
     include("${folder}/sources.cmake")
     kernelc_take_flags("${folder}/record.json")
