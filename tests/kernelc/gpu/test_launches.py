@@ -478,3 +478,16 @@ def test_each_thread_of_the_host_has_the_context(driver):
     thread.start()
     thread.join()
     assert found == [3.0]
+
+
+def test_a_thread_that_works_on_another_gpu(driver):
+    """As after torch.cuda.set_device(1): kernels and memory stay on ours, what the thread does next on the other."""
+    if driver is None:
+        pytest.skip("needs the second GPU of the stand-in")
+    with driver.context_of_another():
+        x, y = kc.array(np.arange(3.0), requires_grad=True, device="cuda"), kc.array(np.zeros(3), device="cuda")
+        with kc.Tape() as tape:
+            kc.launch(scaled, 3, [x], [y])
+        tape.backward(grads={y: np.ones(3)})
+        np.testing.assert_array_equal(y.numpy(), [0, 3, 6])
+    np.testing.assert_array_equal(x.grad.numpy(), [3, 3, 3])
