@@ -274,15 +274,20 @@ def test_the_undo_log_is_counted_as_well(driver):
     assert tape.entries[0].count.read()[1] == 9
 
 
-def test_few_threads_share_a_small_tape(driver, monkeypatch):
+@pytest.mark.parametrize(("threads", "fit", "geometry"), [
+    (300, 70, "1, 64"), (300, 5, "1, 5"), (300, 200, "1, 128"), (300, 383, "2, 128"), (300, 384, "3, 128"),
+    (60, 63, "1, 32"), (60, 64, "1, 64"), (160, 160, "1, 128"),
+])  # fmt: skip
+def test_few_threads_share_a_small_tape(driver, monkeypatch, threads, fit, geometry):
     """Where the limit does not allow a tape for every thread, threads of the grid take turns."""
-    x = np.linspace(0.9, 1.1, 300)
-    want, _ = gradient(powers, "cpu", x, 50, np.zeros(300))
-    monkeypatch.setattr(kc.config, "tape_limit", 50 * 8 * 70)
-    got, tape = gradient(powers, "cuda", x, 50, np.zeros(300))
+    x = np.linspace(0.9, 1.1, threads)
+    want, _ = gradient(powers, "cpu", x, 50, np.zeros(threads))
+    monkeypatch.setattr(kc.config, "tape_limit", 50 * 8 * fit)
+    got, tape = gradient(powers, "cuda", x, 50, np.zeros(threads))
     np.testing.assert_allclose(got, want, rtol=1e-12)
     if driver is not None:
-        assert only(driver.calls(), "cuLaunchKernel(kc_powers_adj") == ["cuLaunchKernel(kc_powers_adjoint, 1, 96)"]
+        launched = only(driver.calls(), "cuLaunchKernel(kc_powers_adj")
+        assert launched == [f"cuLaunchKernel(kc_powers_adjoint, {geometry})"]
 
 
 def test_threads_share_what_a_small_gpu_has(driver, monkeypatch):

@@ -217,10 +217,13 @@ class Launching:
         slots = min(self.total, gpu.most_threads)
         if not nbytes:
             return slots
-        slots = max(1, min(slots, config.tape_limit // nbytes))
-        if slots * nbytes > _MUCH:
-            slots = max(1, min(slots, gpu.spare("tape") * 9 // 10 // nbytes))
-        return slots
+        most = config.tape_limit // nbytes
+        if min(slots, most) * nbytes > _MUCH:
+            most = max(1, min(most, gpu.spare("tape") * 9 // 10 // nbytes))
+        slots = min(slots, most)
+        # Blocks are made of whole warps: where there is no room for so many tapes, rather fewer than more.
+        whole = THREADS if slots >= THREADS else _WARP if slots >= _WARP else 1
+        return slots if -(-slots // whole) * whole <= most else slots // whole * whole
 
     def claim(self, gpu: Device) -> list[Memory]:
         """Tables of who takes the adjoint of minima and maxima, all ones."""
@@ -252,8 +255,8 @@ class Launching:
 
 
 def shared_room(slots: int, binary: DeviceBinary) -> tuple[int, int]:
-    """Nothing tells how much a thread keeps: every slot gets the same part of what is allowed, up to a block's."""
-    part = config.tape_limit // max(slots, THREADS)
+    """Nothing tells how much a thread keeps: every slot of whole blocks gets the same part of what is allowed."""
+    part = config.tape_limit // (-(-slots // THREADS) * THREADS)
     if binary.logs and binary.frame:
         return part // 2 // 8 * 8, part // 2 // _UNDO
     return (part // 8 * 8, 0) if binary.frame else (0, part // _UNDO)
