@@ -311,6 +311,30 @@ def test_threads_share_what_a_small_gpu_has(driver, monkeypatch):
     assert launch == "cuLaunchKernel(kc_powers_adjoint, 1, 128)"  # not three blocks
 
 
+def test_a_tape_that_another_thread_replaces_is_kept_until_the_launch(driver, monkeypatch):
+    if driver is None:
+        pytest.skip("looks at the calls of the stand-in")
+    gpu, seen = devices.device(), []
+    launch = gpu.launch
+
+    def meanwhile(*args):
+        tape = gpu._scratch.get(("tape", 0))
+        if tape is not None:
+            address, size = tape.address, 2 * tape.nbytes
+            del tape
+            gpu.scratch("tape", size)
+            gpu._collect()
+            seen.append(any(address in pieces for pieces in gpu._pool.values()))
+        launch(*args)
+
+    monkeypatch.setattr(gpu, "launch", meanwhile)
+    gpu._scratch.pop(("tape", 0), None)
+    x = np.linspace(0.9, 1.1, 40)
+    got, _ = gradient(powers, "cuda", x, 50, np.zeros(40))
+    np.testing.assert_allclose(got, 50 * x**49, rtol=1e-12)
+    assert seen == [False]
+
+
 @pytest.mark.parametrize("kernel", ["powers", "until"])
 def test_a_tape_over_the_limit_is_an_exception(driver, monkeypatch, kernel):
     monkeypatch.setattr(kc.config, "tape_limit", 100)

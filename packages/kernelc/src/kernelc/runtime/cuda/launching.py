@@ -244,13 +244,14 @@ class Launching:
         threads = min(THREADS, -(-slots // _WARP) * _WARP) if slots >= _WARP else slots
         blocks = -(-slots // threads) if slots >= self.total else max(1, slots // threads)
         held = blocks * threads
-        tapes = gpu.scratch("tape", tape * held).address if tape else 0
-        undos = gpu.scratch("undo", _UNDO * undo * held).address if undo else 0
+        # Kept until the launch is queued: another thread may need larger ones meanwhile, and free these.
+        tapes = gpu.scratch("tape", tape * held) if tape else None
+        undos = gpu.scratch("undo", _UNDO * undo * held) if undo else None
         report = report_of(gpu).address if self.binary.fails else 0
         counts = self.count.memory.address if self.count and self.binary.counts else 0
         records, record_room = (self.records.address, self.records.shape[0]) if self.records is not None else (0, 0)
-        launch = _LAUNCH.pack(self.total, tapes, tape, undos, undo, report, _PRINT_WORDS, counts, records, record_room,
-                              dry, self.binary.number)  # fmt: skip
+        launch = _LAUNCH.pack(self.total, tapes.address if tapes else 0, tape, undos.address if undos else 0, undo,
+                              report, _PRINT_WORDS, counts, records, record_room, dry, self.binary.number)  # fmt: skip
         gpu.launch(self.binary.function, blocks, threads, [bytes(self.block), launch])
 
 
