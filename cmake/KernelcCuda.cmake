@@ -1,1 +1,1 @@
-../packages/kernelc/src/kernelc/toolchain/cmake/cuda.cmake
+../packages/kernelc/src/kernelc/toolchain/cmake/KernelcCuda.cmake

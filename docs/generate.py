@@ -233,7 +233,8 @@ def error_row(kind: type[kc.KernelError]) -> list[str]:
 
 
 def sentence(text: str) -> str:
-    return f"{text[0].upper()}{text[1:]}{'' if text.endswith('.') else '.'}"
+    start = text[0] if text.startswith("kc.") else text[0].upper()
+    return f"{start}{text[1:]}{'' if text.endswith('.') else '.'}"
 
 
 # ---------------------------------------------------------------------------------------------- tables inside pages

@@ -1,15 +1,19 @@
 """What is written for CMake: the same wherever it is written, one piece for each thing that a launch may ask for."""
 
 import json
+import os
 import shutil
+import subprocess
+import sys
 import types
+from pathlib import Path
 
 import pytest
 
 import kernelc as kc
-from kernelc import aot
+from kernelc import aot, toolchain
 from kernelc.aot import generate
-from kernelc.toolchain import shipped
+from kernelc.toolchain import compiler, shipped
 
 
 @kc.kernel
@@ -102,6 +106,36 @@ def test_what_cannot_be_built_is_said(package, build_package, tmp_path, change, 
     output = build_package(changed, tmp_path / "site", **change)
     words = " ".join(output.split())  # CMake breaks lines
     assert said in words and "the kernels of springs cannot be made into C++" in words
+
+
+def test_editable_installations_do_not_stand_in_the_way(package, tmp_path):
+    """Kernels are those of the sources that are built, written by the kernelc whose CMake function was called."""
+    (tmp_path / "sitecustomize.py").write_text(
+        "import sys\n"
+        "class Editable:\n"
+        "    def find_spec(name, path=None, target=None):\n"
+        "        assert name.partition('.')[0] not in ('kernelc', 'springs'), f'{name} of another place'\n"
+        "sys.meta_path.insert(0, Editable)\n"
+    )
+    script = Path(toolchain.__file__).parent / "cmake/generate.py"
+    command = [sys.executable, script, package / "src", "springs.kernels.ahead", tmp_path / "made", "linux-x86_64", ""]
+    done = subprocess.run(command, env=os.environ | {"PYTHONPATH": str(tmp_path)}, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "made/index.json").exists()
+
+
+def test_without_an_interpreter_one_is_found(package, build_package, tmp_path):
+    said = build_package(package, tmp_path / "site", KERNELC_AOT_LEVELS="sse9", Python_EXECUTABLE="",
+                         Python_ROOT_DIR=sys.prefix, Python_FIND_STRATEGY="LOCATION")  # fmt: skip
+    assert "has no kernels for sse9 alone" in " ".join(said.split())
+
+
+def test_a_compiler_may_have_several_words(package, build_package, tmp_path, monkeypatch):
+    """As with CXX="ccache g++"."""
+    monkeypatch.setenv("CXX", f"env {compiler().path}")
+    said = build_package(package, tmp_path / "site", KERNELC_AOT_LEVELS="baseline")
+    assert not said, said
+    assert (tmp_path / "site/springs/_kernels/baseline.so").exists()
 
 
 def test_a_wheel_may_come_without_kernels(package, build_package, tmp_path):

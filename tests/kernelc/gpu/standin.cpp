@@ -53,8 +53,9 @@ struct Driver {
     int sticky = 0;  // after an illegal address nothing works any more
 } d;
 
-thread_local bool current = false;
+thread_local std::vector<void*> contexts;  // the last one is current
 int context;  // its address is the handle of the one context
+int other_context;  // and this one's of one of another GPU
 long stream;  // and this one's of the one stream that is not the default
 
 void open_arena(bool open) {
@@ -122,7 +123,7 @@ int drain_all() {
     if (int status = begin(name, arguments)) return status;       \
     if (!d.ready) return NOT_INITIALIZED;
 #define IN_CONTEXT \
-    if (!current) return INVALID_CONTEXT;
+    if (contexts.empty() || contexts.back() != &context) return INVALID_CONTEXT;
 
 // -- for the tests
 EXPORT void standin_fail(const char* name, int status) { d.failing[name] = status; }
@@ -134,6 +135,12 @@ EXPORT void standin_set(int order, int workers) {
 EXPORT void standin_limit(uint64_t bytes) { d.limit = bytes ? bytes : kArena; }
 EXPORT void standin_devices(int count) { d.devices = count; }
 EXPORT void standin_elsewhere(uint64_t address) { d.elsewhere = address; }
+EXPORT void standin_enter_other() { contexts.push_back(&other_context); }
+EXPORT int standin_leave_other() {
+    if (contexts.empty() || contexts.back() != &other_context) return 0;
+    contexts.pop_back();
+    return 1;
+}
 EXPORT void standin_unify(int on, int open) {
     d.unified = on != 0;
     d.open = open != 0;
@@ -219,11 +226,32 @@ EXPORT int cuDevicePrimaryCtxRetain(void** made, int device) {
     *made = &context;
     return SUCCESS;
 }
+EXPORT int cuCtxGetCurrent(void** found) {
+    std::lock_guard<std::recursive_mutex> lock(d.mutex);
+    const int status = begin("cuCtxGetCurrent", "");
+    *found = contexts.empty() ? nullptr : contexts.back();
+    return status == d.sticky ? SUCCESS : status;  // it says so also where nothing else works any more
+}
 EXPORT int cuCtxSetCurrent(void* given) {
     BEGIN("cuCtxSetCurrent", "")
     if (given != &context) return INVALID_CONTEXT;
-    current = true;
+    if (!contexts.empty()) contexts.pop_back();
+    contexts.push_back(given);
     return SUCCESS;
+}
+EXPORT int cuCtxPushCurrent_v2(void* given) {
+    BEGIN("cuCtxPushCurrent_v2", "")
+    if (given != &context) return INVALID_CONTEXT;
+    contexts.push_back(given);
+    return SUCCESS;
+}
+EXPORT int cuCtxPopCurrent_v2(void** popped) {
+    std::lock_guard<std::recursive_mutex> lock(d.mutex);
+    const int status = begin("cuCtxPopCurrent_v2", "");
+    if (contexts.empty()) return INVALID_CONTEXT;
+    *popped = contexts.back();
+    contexts.pop_back();
+    return status == d.sticky ? SUCCESS : status;
 }
 EXPORT int cuCtxSynchronize() {
     BEGIN("cuCtxSynchronize", "")

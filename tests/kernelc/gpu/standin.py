@@ -89,6 +89,15 @@ class StandIn:
         """Let memory at an address be that of a second GPU; 0: of none."""
         self.library.standin_elsewhere(address)
 
+    @contextlib.contextmanager
+    def context_of_another(self) -> Iterator[None]:
+        """This thread works on another GPU meanwhile, and finds that unchanged."""
+        self.library.standin_enter_other()
+        try:
+            yield
+        finally:
+            assert self.library.standin_leave_other()
+
     def limit(self, nbytes: int) -> None:
         self.library.standin_limit(nbytes)
 

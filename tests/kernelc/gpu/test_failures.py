@@ -106,6 +106,11 @@ def of_another_stream(driver):
     kc.zeros(777_000, device="cuda")
 
 
+def of_another_gpu(driver):
+    with driver.context_of_another():
+        kc.zeros(3, device="cuda")
+
+
 ACTIONS = {
     "cuInit": lambda d: opened(),
     "cuDeviceGetCount": lambda d: opened(),
@@ -114,7 +119,10 @@ ACTIONS = {
     "cuDeviceGetAttribute": lambda d: opened(),
     "cuDevicePrimaryCtxRetain": lambda d: opened(),
     "cuDriverGetVersion": lambda d: kc.cuda.describe(),
+    "cuCtxGetCurrent": lambda d: kc.zeros(3, device="cuda"),
     "cuCtxSetCurrent": lambda d: in_a_new_thread(lambda: kc.zeros(3, device="cuda")),
+    "cuCtxPushCurrent_v2": lambda d: of_another_gpu(d),
+    "cuCtxPopCurrent_v2": lambda d: of_another_gpu(d),
     "cuCtxSynchronize": of_another_stream,
     "cuModuleLoadData": lambda d: anew(),
     "cuModuleGetFunction": lambda d: devices.device().function(image(), "kc_moved"),

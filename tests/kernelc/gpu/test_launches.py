@@ -274,15 +274,20 @@ def test_the_undo_log_is_counted_as_well(driver):
     assert tape.entries[0].count.read()[1] == 9
 
 
-def test_few_threads_share_a_small_tape(driver, monkeypatch):
+@pytest.mark.parametrize(("threads", "fit", "geometry"), [
+    (300, 70, "1, 64"), (300, 5, "1, 5"), (300, 200, "1, 128"), (300, 383, "2, 128"), (300, 384, "3, 128"),
+    (60, 63, "1, 32"), (60, 64, "1, 64"), (160, 160, "1, 128"),
+])  # fmt: skip
+def test_few_threads_share_a_small_tape(driver, monkeypatch, threads, fit, geometry):
     """Where the limit does not allow a tape for every thread, threads of the grid take turns."""
-    x = np.linspace(0.9, 1.1, 300)
-    want, _ = gradient(powers, "cpu", x, 50, np.zeros(300))
-    monkeypatch.setattr(kc.config, "tape_limit", 50 * 8 * 70)
-    got, tape = gradient(powers, "cuda", x, 50, np.zeros(300))
+    x = np.linspace(0.9, 1.1, threads)
+    want, _ = gradient(powers, "cpu", x, 50, np.zeros(threads))
+    monkeypatch.setattr(kc.config, "tape_limit", 50 * 8 * fit)
+    got, tape = gradient(powers, "cuda", x, 50, np.zeros(threads))
     np.testing.assert_allclose(got, want, rtol=1e-12)
     if driver is not None:
-        assert only(driver.calls(), "cuLaunchKernel(kc_powers_adj") == ["cuLaunchKernel(kc_powers_adjoint, 1, 96)"]
+        launched = only(driver.calls(), "cuLaunchKernel(kc_powers_adj")
+        assert launched == [f"cuLaunchKernel(kc_powers_adjoint, {geometry})"]
 
 
 def test_threads_share_what_a_small_gpu_has(driver, monkeypatch):
@@ -304,6 +309,30 @@ def test_threads_share_what_a_small_gpu_has(driver, monkeypatch):
     np.testing.assert_allclose(got, want, rtol=1e-12)
     (launch,) = only(driver.calls(), "cuLaunchKernel(kc_powers_adj")
     assert launch == "cuLaunchKernel(kc_powers_adjoint, 1, 128)"  # not three blocks
+
+
+def test_a_tape_that_another_thread_replaces_is_kept_until_the_launch(driver, monkeypatch):
+    if driver is None:
+        pytest.skip("looks at the calls of the stand-in")
+    gpu, seen = devices.device(), []
+    launch = gpu.launch
+
+    def meanwhile(*args):
+        tape = gpu._scratch.get(("tape", 0))
+        if tape is not None:
+            address, size = tape.address, 2 * tape.nbytes
+            del tape
+            gpu.scratch("tape", size)
+            gpu._collect()
+            seen.append(any(address in pieces for pieces in gpu._pool.values()))
+        launch(*args)
+
+    monkeypatch.setattr(gpu, "launch", meanwhile)
+    gpu._scratch.pop(("tape", 0), None)
+    x = np.linspace(0.9, 1.1, 40)
+    got, _ = gradient(powers, "cuda", x, 50, np.zeros(40))
+    np.testing.assert_allclose(got, 50 * x**49, rtol=1e-12)
+    assert seen == [False]
 
 
 @pytest.mark.parametrize("kernel", ["powers", "until"])
@@ -478,3 +507,16 @@ def test_each_thread_of_the_host_has_the_context(driver):
     thread.start()
     thread.join()
     assert found == [3.0]
+
+
+def test_a_thread_that_works_on_another_gpu(driver):
+    """As after torch.cuda.set_device(1): kernels and memory stay on ours, what the thread does next on the other."""
+    if driver is None:
+        pytest.skip("needs the second GPU of the stand-in")
+    with driver.context_of_another():
+        x, y = kc.array(np.arange(3.0), requires_grad=True, device="cuda"), kc.array(np.zeros(3), device="cuda")
+        with kc.Tape() as tape:
+            kc.launch(scaled, 3, [x], [y])
+        tape.backward(grads={y: np.ones(3)})
+        np.testing.assert_array_equal(y.numpy(), [0, 3, 6])
+    np.testing.assert_array_equal(x.grad.numpy(), [3, 3, 3])

@@ -243,6 +243,20 @@ def test_tensors_on_a_gpu_are_shared(driver):
     np.testing.assert_array_equal(y.numpy(), [0, 2, 4, 6])
 
 
+def test_arrays_on_a_gpu_are_tensors_there(driver, monkeypatch):
+    torch = pytest.importorskip("torch")
+    x = kc.zeros(4, device="cuda")
+    if driver is None and torch.cuda.is_available():
+        assert x.torch().data_ptr() == x._address
+        return
+    monkeypatch.setattr(torch.version, "cuda", None)
+    with pytest.raises(kc.NoCuda, match="this torch was built without CUDA"):
+        x.torch()
+    monkeypatch.setattr(torch.version, "cuda", "13.0")
+    monkeypatch.setattr(torch, "as_tensor", lambda source, device: (source, device))
+    assert x.torch() == (x, "cuda:0")
+
+
 def test_operations_take_tensors_on_a_real_gpu(driver):
     torch = pytest.importorskip("torch")
     if driver is not None or not torch.cuda.is_available():

@@ -17,12 +17,16 @@ from gpu.repository import PARTS
 from laws.bench import CASES
 
 import kernelc as kc
+from kernelc import toolchain
 from kernelc import types as t
 from kernelc.codegen import DEVICE_HEADER
 from kernelc.toolchain import ARCHITECTURES, fatbins, has_nvcc, nvcc
+from kernelc.toolchain.nvcc import FLAGS
 from kernelc.toolchain.probe import program
 
 ROOT = Path(__file__).parents[3]
+MODULES = Path(toolchain.__file__).with_name("cmake")
+"""Where scikit-build-core looks for modules of CMake, too."""
 TABLE = ROOT / "docs/kernelc/cuda_resources.md"
 needs_nvcc = pytest.mark.skipif(not has_nvcc(), reason="there is no nvcc here: pip install nvidia-cuda-nvcc")
 QUICK = ("-Xcicc", "-O0", "-Xptxas", "-O1")
@@ -116,13 +120,14 @@ def test_a_fat_binary_has_code_for_several_architectures():
 
 @needs_nvcc
 def test_a_cmake_project_makes_fat_binaries(tmp_path):
-    """By what `cmake/` offers: machine code for each architecture, and PTX for what comes after them."""
+    """By what every wheel of kernelc brings: machine code for each architecture, and PTX for what comes after them."""
     known = [n for n in ARCHITECTURES if n in nvcc().architectures][:2]
     (tmp_path / "halved.cu").write_text(kc.inspect(halved, "cuda"))
     (tmp_path / "CMakeLists.txt").write_text(f"""
         cmake_minimum_required(VERSION 3.20)
         project(halved NONE)
-        include("{ROOT}/cmake/KernelcCuda.cmake")
+        list(APPEND CMAKE_MODULE_PATH "{MODULES}")
+        include(KernelcCuda)
         kernelc_fatbin(OUTPUT halved.fatbin SOURCE "${{CMAKE_CURRENT_SOURCE_DIR}}/halved.cu"
                        ARCHITECTURES {" ".join(map(str, known))})
         add_custom_target(all_of_it ALL DEPENDS halved.fatbin)
@@ -134,6 +139,11 @@ def test_a_cmake_project_makes_fat_binaries(tmp_path):
         done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
         assert done.returncode == 0, done.stdout + done.stderr
     assert sorted(found_in((tmp_path / "b" / "halved.fatbin").read_bytes())) == [*known, known[-1]]
+
+
+def test_cmake_projects_compile_with_the_flags_of_launches():
+    said = (MODULES / "KernelcCuda.cmake").read_text()
+    assert f"set(KERNELC_CUDA_FLAGS {' '.join(FLAGS)})" in said
 
 
 def test_a_cmake_project_without_nvcc_says_so(tmp_path):

@@ -51,7 +51,7 @@ def write(ahead: Sequence[Ahead], folder: Path, machine: str, names: Sequence[st
     pieces = [piece for found in _each(ahead, levels) for piece in found]
     lines = [
         # A function that is nowhere defined is to be said here, not where the library is opened.
-        f"set(KERNELC_FLAGS {_words([*(f for f in shipped.FLAGS if f != '-shared'), '-Wl,-z,defs'])})",
+        f"set(KERNELC_FLAGS {_words([*shipped.FLAGS, '-Wl,-z,defs'])})",
         f"set(KERNELC_LIBRARIES {_words([*LIBRARIES, '-lc'])})",
         f"set(KERNELC_LEVELS {_words([level.name for level in levels])})",
     ]

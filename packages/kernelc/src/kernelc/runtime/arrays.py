@@ -11,10 +11,11 @@ from weakref import WeakSet
 import numpy as np
 
 from .. import types as t
-from ..errors import ReadOnly, WrongDevice, WrongDtype, WrongIndex, WrongShape, WrongUse
+from ..errors import NoCuda, ReadOnly, WrongDevice, WrongDtype, WrongIndex, WrongShape, WrongUse
 from .cuda import dlpack
 from .cuda.data import empty as device_empty
 from .cuda.data import foreign, upload
+from .cuda.device import device as gpu
 from .memory import (
     Data,
     address_of,
@@ -207,7 +208,10 @@ class Array:
         if data.dtype.fields is not None:
             raise WrongDtype(f"torch has no tensors of {self.element!r}")
         if is_on_gpu(data):
-            return torch.as_tensor(self, device="cuda")
+            if not (torch.version.cuda or torch.version.hip):
+                raise NoCuda("this torch was built without CUDA: it has no tensors on a GPU",
+                             advice='use a.to("cpu").torch(), or install a torch for CUDA')  # fmt: skip
+            return torch.as_tensor(self, device=f"cuda:{gpu().ordinal}")  # not torch's current one
         if not data.flags.writeable or any(s < 0 for s in data.strides):
             data = data.copy()
         return torch.from_numpy(data)

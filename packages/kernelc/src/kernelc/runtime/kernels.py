@@ -367,9 +367,11 @@ def check_device(device: str | None, plan: Plan, args: Sequence[Any]) -> str:
         for i in plan.arrays:
             if is_on_gpu(args[i]._data) != (where == "cuda"):
                 home, other = ("cpu", "cuda") if where == "cuda" else ("cuda", "cpu")
+                name = names[i]
+                made = f', or of NumPy kc.array({name}, device="cuda")' if where == "cuda" else ""
                 raise WrongDevice(
-                    f"{plan.kernel.name} is launched on {where!r}, but {names[i]!r} is on {home!r}",
-                    advice=f'move it: {names[i]}.to("{other}")')  # fmt: skip
+                    f"{plan.kernel.name} is launched on {where!r}, but {name!r} is on {home!r}",
+                    advice=f'move it: {name}.to("{other}"){made}')  # fmt: skip
     return where
 
 

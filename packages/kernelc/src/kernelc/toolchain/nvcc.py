@@ -30,7 +30,7 @@ FLAGS = (
     "-allow-unsupported-compiler",
 )
 ARCHITECTURES = (75, 80, 86, 89, 90, 100, 120)
-"""What kernels are compiled for ahead of time, as far as nvcc knows them: Turing to Blackwell."""
+"""Of a fat binary for all GPUs, as far as nvcc knows them: Turing to Blackwell. A launch compiles for its own GPU."""
 
 
 @dataclass(frozen=True)
@@ -191,7 +191,7 @@ def _ask_cmake(folder: Path, path: Path) -> Path:
 
     record = folder / "record.json"
     asked = [f"-DKERNELC_NVCC={path}", f"-DKERNELC_FLAGS={';'.join(FLAGS)}", f"-DKERNELC_RECORD={record}"]
-    script = Path(__file__).with_name("cmake") / "cuda.cmake"
+    script = Path(__file__).with_name("cmake") / "KernelcCuda.cmake"
     done = subprocess.run(
         [program("cmake"), *asked, "-P", str(script)], cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
         env=os.environ | {"LC_ALL": "C", "TMPDIR": str(folder)}, encoding="utf-8", errors="replace", check=False,

@@ -64,6 +64,7 @@ class Device:
         """How many threads the GPU holds at a time."""
         self._context = c_void_p()
         driver.cuDevicePrimaryCtxRetain(byref(self._context), ordinal)
+        self._as_guest = drivers.Guest(driver, self._context)
         self._local = threading.local()
         self._freed: deque[tuple[int, int]] = deque()
         self._pool: dict[int, list[int]] = {}
@@ -90,14 +91,18 @@ class Device:
     def stream(self, handle: int) -> None:
         self._local.stream = handle
 
-    def calls(self) -> drivers.Driver:
-        """The driver, with the context made current in this thread."""
-        if not getattr(self._local, "ready", False):
+    def calls(self) -> drivers.Driver | drivers.Guest:
+        """The driver, with the context current in this thread."""
+        now = c_void_p()
+        self.driver.cuCtxGetCurrent(byref(now))
+        if now.value is None:
             self.driver.cuCtxSetCurrent(self._context)
-            self._local.ready = True
+        elif now.value != self._context.value:
+            # torch.cuda.set_device(1), or another library: what it does next must go where it went before.
+            return self._as_guest
         return self.driver
 
-    def queue(self) -> drivers.Driver:
+    def queue(self) -> drivers.Driver | drivers.Guest:
         """The driver, for a call that leaves work on this thread's stream."""
         self._busy.add(self.stream)
         return self.calls()

@@ -23,7 +23,10 @@ _FUNCTIONS: dict[str, tuple[Any, ...]] = {
     "cuDeviceGetName": (c_char_p, c_int, c_int),
     "cuDeviceGetAttribute": (POINTER(c_int), c_int, c_int),
     "cuDevicePrimaryCtxRetain": (_HANDLES, c_int),
+    "cuCtxGetCurrent": (_HANDLES,),
     "cuCtxSetCurrent": (c_void_p,),
+    "cuCtxPushCurrent_v2": (c_void_p,),
+    "cuCtxPopCurrent_v2": (_HANDLES,),
     "cuCtxSynchronize": (),
     "cuModuleLoadData": (_HANDLES, c_char_p),
     "cuModuleGetFunction": (_HANDLES, c_void_p, c_char_p),
@@ -77,6 +80,23 @@ class Driver:
             words.append(text.value.decode("utf-8", "replace") if known and text.value else f"error {status}")
         advice = "free arrays, or use smaller ones" if status == _OUT_OF_MEMORY else ""
         return CudaError(f"{name.removesuffix('_v2')}: {words[0]}: {words[1]}", advice=advice, status=status)
+
+
+class Guest:
+    """The driver in a thread that works in a context of somebody else, who finds it as it was after each call."""
+
+    def __init__(self, driver: Driver, context: c_void_p):
+        self._driver, self._context = driver, context
+
+    def __getattr__(self, name: str) -> Any:
+        def call(*args: Any) -> None:
+            self._driver.cuCtxPushCurrent_v2(self._context)
+            try:
+                getattr(self._driver, name)(*args)
+            finally:
+                self._driver.cuCtxPopCurrent_v2(ctypes.byref(c_void_p()))
+
+        return call
 
 
 def load() -> Driver:

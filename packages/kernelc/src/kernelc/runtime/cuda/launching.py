@@ -217,10 +217,13 @@ class Launching:
         slots = min(self.total, gpu.most_threads)
         if not nbytes:
             return slots
-        slots = max(1, min(slots, config.tape_limit // nbytes))
-        if slots * nbytes > _MUCH:
-            slots = max(1, min(slots, gpu.spare("tape") * 9 // 10 // nbytes))
-        return slots
+        most = config.tape_limit // nbytes
+        if min(slots, most) * nbytes > _MUCH:
+            most = max(1, min(most, gpu.spare("tape") * 9 // 10 // nbytes))
+        slots = min(slots, most)
+        # Blocks are made of whole warps: where there is no room for so many tapes, rather fewer than more.
+        whole = THREADS if slots >= THREADS else _WARP if slots >= _WARP else 1
+        return slots if -(-slots // whole) * whole <= most else slots // whole * whole
 
     def claim(self, gpu: Device) -> list[Memory]:
         """Tables of who takes the adjoint of minima and maxima, all ones."""
@@ -241,19 +244,20 @@ class Launching:
         threads = min(THREADS, -(-slots // _WARP) * _WARP) if slots >= _WARP else slots
         blocks = -(-slots // threads) if slots >= self.total else max(1, slots // threads)
         held = blocks * threads
-        tapes = gpu.scratch("tape", tape * held).address if tape else 0
-        undos = gpu.scratch("undo", _UNDO * undo * held).address if undo else 0
+        # Kept until the launch is queued: another thread may need larger ones meanwhile, and free these.
+        tapes = gpu.scratch("tape", tape * held) if tape else None
+        undos = gpu.scratch("undo", _UNDO * undo * held) if undo else None
         report = report_of(gpu).address if self.binary.fails else 0
         counts = self.count.memory.address if self.count and self.binary.counts else 0
         records, record_room = (self.records.address, self.records.shape[0]) if self.records is not None else (0, 0)
-        launch = _LAUNCH.pack(self.total, tapes, tape, undos, undo, report, _PRINT_WORDS, counts, records, record_room,
-                              dry, self.binary.number)  # fmt: skip
+        launch = _LAUNCH.pack(self.total, tapes.address if tapes else 0, tape, undos.address if undos else 0, undo,
+                              report, _PRINT_WORDS, counts, records, record_room, dry, self.binary.number)  # fmt: skip
         gpu.launch(self.binary.function, blocks, threads, [bytes(self.block), launch])
 
 
 def shared_room(slots: int, binary: DeviceBinary) -> tuple[int, int]:
-    """Nothing tells how much a thread keeps: every slot gets the same part of what is allowed, up to a block's."""
-    part = config.tape_limit // max(slots, THREADS)
+    """Nothing tells how much a thread keeps: every slot of whole blocks gets the same part of what is allowed."""
+    part = config.tape_limit // (-(-slots // THREADS) * THREADS)
     if binary.logs and binary.frame:
         return part // 2 // 8 * 8, part // 2 // _UNDO
     return (part // 8 * 8, 0) if binary.frame else (0, part // _UNDO)

@@ -3,7 +3,7 @@
 # In:  KERNELC_COMPILER (path; further words of CXX), KERNELC_ID, KERNELC_VERSION, KERNELC_FLAGS, KERNELC_LIBRARIES,
 #      KERNELC_RECORD (the file to write).
 # Out: the record; and where it is included, `flags` and `libraries`: those that are taken.
-# Runs inside the project beside it, in KernelcAot.cmake, and in the build of the native core.
+# Run by kernelc_take_flags (KernelcRuntime.cmake).
 cmake_minimum_required(VERSION 3.20)
 
 get_filename_component(folder "${KERNELC_RECORD}" DIRECTORY)

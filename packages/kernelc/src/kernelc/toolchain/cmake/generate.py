@@ -8,12 +8,16 @@ beside kernelc in one repository is built in an environment that has only NumPy.
 
 import importlib
 import sys
+from importlib.machinery import BuiltinImporter, FrozenImporter, PathFinder
 from pathlib import Path
 from types import ModuleType
 
 
 def main(source: str, declaration: str, folder: str, machine: str, names: str) -> None:
     sys.path[:0] = [source, str(Path(__file__).parents[3])]
+    # Editable installations stand before every path, and reach into the environments in which pip builds: another
+    # kernelc would write other text than the one that will look for it.
+    sys.meta_path.sort(key=lambda finder: finder not in (BuiltinImporter, FrozenImporter, PathFinder))
     # Generating launches nothing: an empty module will do for the native core.
     sys.modules.setdefault("kernelc._native", ModuleType("kernelc._native"))
     _leave_parents_alone(Path(source), declaration)

@@ -1,7 +1,7 @@
 # KernelcCuda: where is nvcc, which version, which architectures and flags does it take?
 #
 # As a script, run once for each nvcc by kernelc/toolchain/nvcc.py: writes the record of the probe as JSON.
-#     cmake -DKERNELC_NVCC=/path/to/nvcc "-DKERNELC_FLAGS=-std=c++17;-O3" -DKERNELC_RECORD=record.json -P cuda.cmake
+#     cmake -DKERNELC_NVCC=/path/to/nvcc "-DKERNELC_FLAGS=-std=c++17;-O3" -DKERNELC_RECORD=record.json -P KernelcCuda.cmake
 # Included: offers kernelc_find_nvcc(result), and for what `kc.inspect(kernel, "cuda")` gives
 # kernelc_fatbin(OUTPUT file SOURCE file ARCHITECTURES 75 80 ... [NVCC path]).
 cmake_minimum_required(VERSION 3.20)

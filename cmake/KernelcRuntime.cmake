@@ -1,0 +1,1 @@
+../packages/kernelc/src/kernelc/toolchain/cmake/KernelcRuntime.cmake
