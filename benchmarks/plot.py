@@ -12,7 +12,7 @@ _COLOURS = {
     "physics": "#c0392b",
 }  # fmt: skip
 _OTHER = "#999999"
-_MARKERS = {"simd": "D", "graph": "s", "recorded": "s"}
+_MARKERS = {"simd": "D", "graph": "s", "recorded": "s", "Function": "v", "custom op": "v"}
 
 
 def draw(outcomes: Sequence[Outcome], path: Path) -> None:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 
 from ...harness import Case, Results, Unit
 
 MICROSECONDS = Unit("µs", 1e6)
+SOURCE = Path(__file__).with_name("launch.cpp")
 
 
 @dataclass

@@ -1,7 +1,7 @@
 """Taichi: a kernel that takes arrays."""
 
 from ...harness import Entrant
-from ..nbody.taichi import ti  # which has called ti.init
+from ...taichi_once import ti
 from . import Work
 
 F = ti.types.ndarray(dtype=ti.f32, ndim=1)

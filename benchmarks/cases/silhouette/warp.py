@@ -1,5 +1,5 @@
-"""Warp: a thread per pixel that looks at every face. Sums of logarithms, because Warp's adjoint of products in loops is
-wrong."""
+"""Warp: a thread per pixel that looks at every face, and a thread per face that looks at the pixels of its box. Sums of
+logarithms, because Warp's adjoint of products in loops is wrong."""
 
 import numpy as np
 import warp as wp
@@ -31,28 +31,53 @@ def side(p: wp.vec2, a: wp.vec2, b: wp.vec2):
     return (b[0] - a[0]) * (p[1] - a[1]) - (b[1] - a[1]) * (p[0] - a[0])
 
 
-@wp.kernel
-def cover(
-    screen: wp.array(dtype=wp.vec2), faces: wp.array2d(dtype=int), n: int, sigma: float, limit: float,
-    total: wp.array(dtype=float),
-):  # fmt: skip
-    t = wp.tid()
-    p = wp.vec2(float(2 * (t % n) + 1 - n) / float(n), float(n - 1 - 2 * (t // n)) / float(n))
+@wp.func
+def uncovered(screen: wp.array(dtype=wp.vec2), faces: wp.array2d(dtype=int), f: int, i: int, j: int, n: int,
+              sigma: float, limit: float):  # fmt: skip
+    p = wp.vec2(float(2 * j + 1 - n) / float(n), float(n - 1 - 2 * i) / float(n))
+    a = screen[faces[f, 0]]
+    b = screen[faces[f, 1]]
+    c = screen[faces[f, 2]]
+    d2 = wp.min(wp.min(edge_distance(p, a, b), edge_distance(p, b, c)), edge_distance(p, c, a))
+    s0 = side(p, a, b)
+    s1 = side(p, b, c)
+    s2 = side(p, c, a)
+    inside = (s0 > 0.0 and s1 > 0.0 and s2 > 0.0) or (s0 < 0.0 and s1 < 0.0 and s2 < 0.0)
     logs = float(0.0)  # noqa: UP018  (Warp: a variable, not a constant)
+    if inside or d2 < limit:
+        logit = wp.where(inside, 1.0, -1.0) * d2 / sigma
+        logs = wp.max(logit, 0.0) + wp.log(1.0 + wp.exp(-wp.abs(logit)))
+    return logs
+
+
+@wp.kernel
+def cover_pixel(screen: wp.array(dtype=wp.vec2), faces: wp.array2d(dtype=int), n: int, sigma: float, limit: float,
+                total: wp.array(dtype=float)):  # fmt: skip
+    t = wp.tid()
+    logs = float(0.0)  # noqa: UP018
     for f in range(faces.shape[0]):
-        a = screen[faces[f, 0]]
-        b = screen[faces[f, 1]]
-        c = screen[faces[f, 2]]
-        d2 = wp.min(wp.min(edge_distance(p, a, b), edge_distance(p, b, c)), edge_distance(p, c, a))
-        s0 = side(p, a, b)
-        s1 = side(p, b, c)
-        s2 = side(p, c, a)
-        inside = (s0 > 0.0 and s1 > 0.0 and s2 > 0.0) or (s0 < 0.0 and s1 < 0.0 and s2 < 0.0)
-        sign = wp.where(inside, 1.0, -1.0)
-        if inside or d2 < limit:
-            logit = sign * d2 / sigma
-            logs += wp.max(logit, 0.0) + wp.log(1.0 + wp.exp(-wp.abs(logit)))
+        logs += uncovered(screen, faces, f, t // n, t % n, n, sigma, limit)
     total[t] = logs
+
+
+@wp.kernel
+def cover_box(screen: wp.array(dtype=wp.vec2), faces: wp.array2d(dtype=int), n: int, sigma: float, limit: float,
+              total: wp.array(dtype=float)):  # fmt: skip
+    f = wp.tid()
+    a = screen[faces[f, 0]]
+    b = screen[faces[f, 1]]
+    c = screen[faces[f, 2]]
+    reach = wp.vec2(wp.sqrt(limit), wp.sqrt(limit))
+    low = (wp.min(wp.min(a, b), c) - reach) * float(n)
+    high = (wp.max(wp.max(a, b), c) + reach) * float(n)
+    last = float(n - 1)
+    i0 = wp.max(0, int(wp.ceil((last - high[1]) / 2.0)))
+    i1 = wp.min(n, 1 + int(wp.floor((last - low[1]) / 2.0)))
+    j0 = wp.max(0, int(wp.ceil((low[0] + last) / 2.0)))
+    j1 = wp.min(n, 1 + int(wp.floor((high[0] + last) / 2.0)))
+    for i in range(i0, i1):
+        for j in range(j0, j1):
+            wp.atomic_add(total, i * n + j, uncovered(screen, faces, f, i, j, n, sigma, limit))
 
 
 @wp.kernel
@@ -62,6 +87,13 @@ def finish(total: wp.array(dtype=float), image: wp.array(dtype=float)):
 
 
 def entrants(work: Work) -> dict[str, Entrant]:
+    return {
+        "Warp per pixel": entrant(work, cover_pixel, work.size**2),
+        "Warp boxes": entrant(work, cover_box, len(work.faces)),
+    }
+
+
+def entrant(work: Work, cover: wp.Kernel, threads: int) -> Entrant:
     n = work.size
     x = wp.array(work.vertices, dtype=wp.vec3, device="cpu", requires_grad=True)
     screen = wp.zeros(len(work.vertices), dtype=wp.vec2, device="cpu", requires_grad=True)
@@ -71,7 +103,8 @@ def entrants(work: Work) -> dict[str, Entrant]:
 
     def forward() -> None:
         wp.launch(project, len(work.vertices), [x, DISTANCE, HALF_HEIGHT], [screen], device="cpu")
-        wp.launch(cover, n * n, [screen, faces, n, SIGMA, LIMIT], [total], device="cpu")
+        total.zero_()
+        wp.launch(cover, threads, [screen, faces, n, SIGMA, LIMIT], [total], device="cpu")
         wp.launch(finish, n * n, [total], [image], device="cpu")
 
     def both() -> None:
@@ -85,4 +118,4 @@ def entrants(work: Work) -> dict[str, Entrant]:
     def results() -> dict[str, np.ndarray]:
         return {"image": image.numpy().reshape(n, n), "grad vertices": x.grad.numpy()}
 
-    return {"Warp per pixel": Entrant({"forward": forward, "forward + backward": both}, results)}
+    return Entrant({"forward": forward, "forward + backward": both}, results)

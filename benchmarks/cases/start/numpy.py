@@ -5,4 +5,4 @@ from . import Work, process
 
 
 def entrants(work: Work) -> dict[str, Entrant]:
-    return {"import numpy": process(work, "nothing.py", "_")}
+    return {"import numpy": Entrant(process(work, "nothing.py", "_").runs)}
