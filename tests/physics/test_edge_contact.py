@@ -34,16 +34,20 @@ def fade(x):
     return y**3 * (10 - 15 * y + 6 * y * y)
 
 
+def along(a, b):
+    return (a * b).sum(-1)
+
+
 def stored(p1, q1, p2, q2, thick, ke=1.0):
     """The energy of a crossing, from the distances of the ends to the line of the other edge, seen along the normal."""
     n = np.cross(q1 - p1, q2 - p2)
-    n /= np.linalg.norm(n)
-    apart, w = abs(n @ (p1 - p2)), 1.0
+    n /= np.linalg.norm(n, axis=-1, keepdims=True)
+    apart, w = abs(along(n, p1 - p2)), 1.0
     for (p, q), (a, b) in (((p1, q1), (p2, q2)), ((p2, q2), (p1, q1))):
-        aside = np.cross(n, b - a) / np.linalg.norm(b - a)
-        ends = np.array([(p - a) @ aside, (q - a) @ aside])
-        w *= np.prod(fade(np.abs(ends) / (0.5 * thick))) * (ends.prod() < 0)
-    return 0.5 * ke * w * max(thick - apart, 0.0) ** 2
+        aside = np.cross(n, b - a) / np.linalg.norm(b - a, axis=-1, keepdims=True)
+        ends = np.array([along(p - a, aside), along(q - a, aside)])
+        w = w * fade(np.abs(ends) / (0.5 * thick)).prod(0) * (ends.prod(0) < 0)
+    return 0.5 * ke * w * np.maximum(thick - apart, 0.0) ** 2
 
 
 @given(seeds)
@@ -54,7 +58,8 @@ def test_every_crossing_is_found_and_counted_once(seed):
     x, edges = 0.35 * rng.normal(size=GRID.vertices.shape), GRID.edges
     near = {tuple(pair) for pair in near_edges(GRID, 0.09)}
     pairs = [(i, j) for i in range(len(edges)) for j in range(i + 1, len(edges)) if (i, j) not in near]
-    expected = sum(stored(*x[edges[i]], *x[edges[j]], 0.09, 50.0) for i, j in pairs)
+    first, second = (x[edges[side]] for side in np.array(pairs).T)
+    expected = stored(first[:, 0], first[:, 1], second[:, 0], second[:, 1], 0.09, 50.0).sum()
     found = ph.energy(model, model.state0.replace({"flag.x": x}))["edge_contacts"]
     assert expected > 0 and found == pytest.approx(expected, rel=1e-9)
 
