@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import linecache
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import wraps
 from pathlib import Path
 from types import TracebackType
 from typing import Any, TypeVar
 
+from .records import record
 
-@dataclass(frozen=True)
+
+@record
 class Span:
     """A range of the user's source; lines and columns as in `ast`: lines from 1, columns from 0."""
 

@@ -7,13 +7,13 @@ Every value type is a fixed list of scalar *leaves*; the intermediate representa
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import cache, cached_property
 from typing import Any
 
 import numpy as np
 
 from .errors import WrongType, WrongUse
+from .records import entity, record
 
 
 class Type:
@@ -22,7 +22,7 @@ class Type:
     __slots__ = ()
 
 
-@dataclass(frozen=True, eq=False)
+@entity
 class Scalar(Type):
     """One machine number. `kind` is b(ool), i(nt), u(nsigned) or f(loat); REAL has no size yet."""
 
@@ -97,7 +97,7 @@ class Composite(Type):
                            advice=f"give {self.count} numbers, or none for zeros") from None  # fmt: skip
 
 
-@dataclass(frozen=True)
+@record
 class Vec(Composite):
     """Column vector of `n` scalars."""
 
@@ -116,7 +116,7 @@ class Vec(Composite):
         return f"{base}{self.n}" if base and self.n in (2, 3, 4) else f"vec({self.n}, {self.scalar})"
 
 
-@dataclass(frozen=True)
+@record
 class Mat(Composite):
     """Matrix of r rows and c columns, row by row."""
 
@@ -137,7 +137,7 @@ class Mat(Composite):
         return f"mat({self.r}, {self.c}, {self.scalar})"
 
 
-@dataclass(frozen=True)
+@record
 class Quat(Composite):
     """Quaternion (x, y, z, w)."""
 
@@ -154,7 +154,7 @@ class Quat(Composite):
         return "quat" if self.scalar is REAL else f"quat[{self.scalar}]"
 
 
-@dataclass(frozen=True)
+@record
 class Transform(Composite):
     """Rigid motion: position p, then rotation q."""
 
@@ -171,7 +171,7 @@ class Transform(Composite):
         return "transform" if self.scalar is REAL else f"transform[{self.scalar}]"
 
 
-@dataclass(frozen=True)
+@record
 class Local(Type):
     """Small array that lives in one thread: `kc.local(n, T)`."""
 
@@ -182,7 +182,7 @@ class Local(Type):
         return f"local({self.n}, {self.element!r})"
 
 
-@dataclass(frozen=True)
+@record
 class Tuple(Type):
     """Several values: what a function with several results returns."""
 
@@ -192,7 +192,7 @@ class Tuple(Type):
         return f"({', '.join(map(repr, self.items))})"
 
 
-@dataclass(frozen=True, eq=False)
+@entity
 class Struct(Type):
     """Named fields, made by `@kc.struct`. Compared by identity of the declaration (`origin`) and the real type."""
 
@@ -236,7 +236,7 @@ class StructValue:
         return f"{self.struct.name}({', '.join(f'{n}={getattr(self, n)!r}' for n in self.struct.names)})"
 
 
-@dataclass(frozen=True)
+@record
 class ArrayType(Type):
     """`kc.Array[T, ndim]`: a kernel parameter that refers to memory."""
 

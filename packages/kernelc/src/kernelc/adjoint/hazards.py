@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from .. import ir
+from ..records import record
 
 
-@dataclass(frozen=True)
+@record
 class _Access:
     order: int
     loops: tuple[ir.Stmt, ...]

@@ -7,11 +7,12 @@ documentation prints it: the same rule, said once.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
+from ..records import entity
 
-@dataclass(frozen=True, eq=False)
+
+@entity
 class Sym:
     """A node: the name of a scalar operation and its arguments, or a leaf (`op == "leaf"`)."""
 

@@ -17,12 +17,13 @@ from typing import Any
 
 import numpy as np
 
+from ..records import entity
 from .algebra import Sym, leaf
 
 Range = tuple[float, float]
 
 
-@dataclass(frozen=True, eq=False)
+@entity
 class Row:
     """What all rows have. `domain` gives, for each parameter, the range that tests draw its numbers from."""
 
@@ -43,7 +44,7 @@ class Row:
         return self.python(*args)
 
 
-@dataclass(frozen=True, eq=False)
+@entity
 class ScalarRow(Row):
     """An operation on scalars.
 
@@ -79,7 +80,7 @@ class ScalarRow(Row):
             return [None if p is None else float(_evaluate(p, names)) if regular else 0.0 for p in self.partials]
 
 
-@dataclass(frozen=True, eq=False)
+@entity
 class CompoundRow(Row):
     """A function written in the kernel language: `body` is "module:function" below kernelc.lib.
 

@@ -10,13 +10,13 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
 import numpy as np
 
 from .. import types as t
+from ..records import record
 from .registry import CompoundRow
 
 Size = int | str
@@ -31,7 +31,7 @@ _PLAIN: dict[str, t.Type] = {
 }  # fmt: skip
 
 
-@dataclass(frozen=True)
+@record
 class Pattern:
     """One parameter or result: a kind, its sizes (numbers or letters) and, for an array, its dimensions."""
 
@@ -44,7 +44,7 @@ class Pattern:
         return f"{self.kind}{glue}{glue.join(map(str, self.sizes))}{f'[{self.ndim}]' if self.ndim else ''}"
 
 
-@dataclass(frozen=True)
+@record
 class Signature:
     """What one overload takes and returns."""
 

@@ -11,6 +11,7 @@ from typing import Any
 from .. import ir
 from ..builtins import TABLE
 from ..errors import Span
+from ..records import record
 from ..types import BOOL, FLOAT32, INT64, Scalar, element_size, leaf_offsets, leaves
 from .layout import Layout, layout
 from .ownership import first_arrays, strip_arrays, taken_arrays
@@ -19,7 +20,7 @@ _TYPES = {"bool": "bool", "int32": "int32_t", "int64": "int64_t", "uint32": "uin
           "float64": "double"}  # fmt: skip
 
 
-@dataclass(frozen=True)
+@record
 class Site:
     """A place where a kernel may fail or print: what Python needs for the message."""
 

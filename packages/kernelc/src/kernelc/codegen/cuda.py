@@ -7,9 +7,10 @@ it. What the text calls is in include/kernelc/device.h.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from .. import ir
+from ..records import record
 from ..types import leaf_offsets, leaves
 from .cpp import _TYPES, Code, _about, _Emitter
 from .ownership import crowded_arrays
@@ -17,7 +18,7 @@ from .ownership import crowded_arrays
 DEVICE_HEADER = '#include "kernelc/device.h"\n'
 
 
-@dataclass(frozen=True)
+@record
 class Counted:
     """What a forward kernel counts, so that there is room for the loop tape of its adjoint.
 

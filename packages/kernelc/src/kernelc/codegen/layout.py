@@ -17,11 +17,11 @@ from __future__ import annotations
 import math
 import struct
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
 from .. import ir
+from ..records import record
 from ..types import Scalar
 
 HEADER = 5
@@ -29,7 +29,7 @@ ROLES = ("value", "grad", "final", "tangent", "shadow")
 _FORMATS = {"bool": "?7x", "int32": "i4x", "int64": "q", "uint32": "I4x", "float32": "f4x", "float64": "d"}
 
 
-@dataclass(frozen=True)
+@record
 class Slot:
     """Where a parameter lies in the block."""
 
@@ -49,7 +49,7 @@ class Slot:
         return self.first + len(ROLES) + 2 * self.ndim + axis
 
 
-@dataclass(frozen=True)
+@record
 class Layout:
     """The slots of a kernel's parameters and the number of words."""
 

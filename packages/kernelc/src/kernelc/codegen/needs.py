@@ -7,20 +7,21 @@ and the values that are passed. Elsewhere the forward launch counts (cuda.py).
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import numpy as np
 
 from .. import ir
 from ..builtins import TABLE
+from ..records import record
 from .cuda import Counted
 
 _FRUGAL = 4096
 """Bytes up to which a loop that may be left early gets room for all of its iterations."""
 
 
-@dataclass(frozen=True)
+@record
 class Launch:
     """What is known of a launch: its grid, the shapes of arrays by position, and the leaves of values."""
 
@@ -29,7 +30,7 @@ class Launch:
     values: Mapping[ir.Value, Any] = field(default_factory=dict)
 
 
-@dataclass(frozen=True)
+@record
 class Need:
     """Per thread: bytes of loop tape, entries of the undo log, records of atomics. None: not known before."""
 

@@ -8,9 +8,9 @@ The copies are made by the native core, which calls the kernel for that group al
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 
 from .. import ir
+from ..records import record
 from ..types import Type, element_size
 from .layout import Layout
 from .uniform import is_divergent
@@ -55,7 +55,7 @@ def _places(block: ir.Block, varying: set[ir.Value], divergent: bool) -> Iterato
             yield from _places(inner, varying, divergent or apart)
 
 
-@dataclass(frozen=True)
+@record
 class WindowCode:
     """Lines of C++: before the loop over groups, at the beginning of its body, and after it."""
 

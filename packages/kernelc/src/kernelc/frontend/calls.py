@@ -29,7 +29,7 @@ from .convert import Frame
 from .function import Func
 from .generators import yields
 from .launch_calls import LaunchCalls
-from .source import Capture, Source, always_exits, assigned_names
+from .source import Capture, Source, always_exits
 from .values import (
     Agg,
     Known,
@@ -300,7 +300,7 @@ class Calls(LaunchCalls):
                             advice=f"candidates: {source.name}({', '.join(names)})")  # fmt: skip
         given |= named
         defaults = _defaults(source)
-        changed = set(assigned_names(source.definition.body))
+        changed = source.assigned
         bound: dict[str, Any] = {}
         for name in names:
             if name not in given and name not in defaults:

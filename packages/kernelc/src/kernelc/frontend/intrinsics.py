@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 from ..errors import WrongUse
+from ..records import entity
 
 
-@dataclass(frozen=True, eq=False)
+@entity
 class Intrinsic:
     """A name of the kernel language; the front end has a method for each (`Calls.call_<name>`).
 

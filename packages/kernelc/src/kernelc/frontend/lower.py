@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from .. import types as t
 from ..errors import CompilerBug, KernelError, MissingAnnotation, Unsupported, WrongType
 from ..ir import FALSE, ArrayRef, Kernel, Param, Query, Value, const, verify
+from ..records import record
 from .control import Control
 from .convert import Restart
 from .source import Capture, Source
 from .values import ArrayVal, of_type, type_of
 
 
-@dataclass(frozen=True)
+@record
 class Lowered:
     """A kernel in the intermediate representation, and the outside names it depends on."""
 

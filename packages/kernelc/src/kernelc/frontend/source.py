@@ -6,17 +6,17 @@ import ast
 import builtins
 import inspect
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 from ..errors import MissingAnnotation, NoSource, Span
+from ..records import entity
 
 MISSING = object()
 _USEFUL_BUILTINS = ("abs", "bool", "float", "int", "len", "max", "min", "pow", "print", "range", "round")
 
 
-@dataclass(frozen=True, eq=False)
+@entity
 class Capture:
     """A name that a kernel read outside of itself, and what it meant: if it means something else, recompile."""
 
@@ -109,6 +109,11 @@ class Source:
         for stmt in self.definition.body:
             names |= {n.id for n in ast.walk(stmt) if isinstance(n, ast.Name) and not isinstance(n.ctx, ast.Load)}
         return frozenset(names)
+
+    @cached_property
+    def assigned(self) -> frozenset[str]:
+        """Names that the function assigns, or changes in part."""
+        return frozenset(assigned_names(self.definition.body))
 
     @cached_property
     def annotations(self) -> dict[str, Any]:

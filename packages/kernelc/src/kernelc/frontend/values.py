@@ -4,22 +4,22 @@ from __future__ import annotations
 
 import types
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from .. import types as t
 from ..errors import Span
 from ..ir import ArrayRef, Const, Value
+from ..records import record
 
 
-@dataclass(frozen=True)
+@record
 class Weak:
     """A number known to the compiler, with Python's own precision: it takes the type of what it meets."""
 
     value: bool | int | float
 
 
-@dataclass(frozen=True)
+@record
 class Agg:
     """A vector, matrix, quaternion, transform, struct or local array: its type and its leaves."""
 
@@ -27,35 +27,35 @@ class Agg:
     leaves: tuple[Value, ...]
 
 
-@dataclass(frozen=True)
+@record
 class TupleVal:
     """A Python tuple of values."""
 
     items: tuple[Any, ...]
 
 
-@dataclass(frozen=True)
+@record
 class ArrayVal:
     """An array parameter."""
 
     array: ArrayRef
 
 
-@dataclass(frozen=True)
+@record
 class ShapeVal:
     """`a.shape`."""
 
     array: ArrayRef
 
 
-@dataclass(frozen=True)
+@record
 class Known:
     """A Python object: a module, a function, a type."""
 
     object: Any
 
 
-@dataclass(frozen=True)
+@record
 class Maybe:
     """A name that has no value on some path; reading it is an error. `reason` completes "it is set only …"."""
 

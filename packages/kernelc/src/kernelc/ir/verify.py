@@ -23,20 +23,33 @@ def verify(kernel: n.Kernel) -> n.Kernel:
     return kernel
 
 
+def _malformed(stmt: n.Stmt | None, text: str, name: str) -> MalformedIR:
+    return MalformedIR(f"{name}: {text} in {type(stmt).__name__}", stmt.span if stmt else None)
+
+
 def _need(condition: bool, stmt: n.Stmt | None, text: str, name: str) -> None:
     if not condition:
-        raise MalformedIR(f"{name}: {text} in {type(stmt).__name__}", stmt.span if stmt else None)
+        raise _malformed(stmt, text, name)
 
 
+# The texts of these are made only where they are needed: every value passes here after every pass.
 def _use(values: Iterable[n.Value], defined: set[n.Value], stmt: n.Stmt, name: str) -> None:
     for v in values:
-        _need(isinstance(v, n.Const) or v in defined, stmt, f"{v!r} is used before it is assigned", name)
+        if v not in defined and not isinstance(v, n.Const):
+            raise _malformed(stmt, f"{v!r} is used before it is assigned", name)
 
 
 def _define(values: Iterable[n.Value], defined: set[n.Value], stmt: n.Stmt, name: str) -> None:
     for v in values:
-        _need(v not in defined and not isinstance(v, n.Const), stmt, f"{v!r} is assigned twice", name)
+        if v in defined or isinstance(v, n.Const):
+            raise _malformed(stmt, f"{v!r} is assigned twice", name)
         defined.add(v)
+
+
+def _same(left: Iterable[n.Value], right: Iterable[n.Value], stmt: n.Stmt, what: str, name: str) -> None:
+    a, b = [v.type for v in left], [v.type for v in right]
+    if a != b:
+        raise _malformed(stmt, f"{what}: {a} against {b}", name)
 
 
 def _block(block: n.Block, outer: set[n.Value], name: str) -> set[n.Value]:
@@ -47,11 +60,6 @@ def _block(block: n.Block, outer: set[n.Value], name: str) -> set[n.Value]:
         _statement(stmt, defined, name)
         _define(stmt.outputs(), defined, stmt, name)
     return defined
-
-
-def _same(left: Iterable[n.Value], right: Iterable[n.Value], stmt: n.Stmt, what: str, name: str) -> None:
-    a, b = [v.type for v in left], [v.type for v in right]
-    _need(a == b, stmt, f"{what}: {a} against {b}", name)
 
 
 def _statement(stmt: n.Stmt, defined: set[n.Value], name: str) -> None:
@@ -74,7 +82,8 @@ def _statement(stmt: n.Stmt, defined: set[n.Value], name: str) -> None:
         _same(stmt.args[1:2], stmt.args[2:3], stmt, "select", name)
     elif isinstance(stmt, n.Op) and stmt.op != "cast":
         _need(len(stmt.args) == len(TABLE.scalar(stmt.op).params), stmt, f"{stmt.op} has wrong arguments", name)
-        _need(len({a.type for a in stmt.args}) == 1, stmt, f"{stmt.op} mixes {stmt.args}", name)
+        if len({a.type for a in stmt.args}) != 1:
+            raise _malformed(stmt, f"{stmt.op} mixes {stmt.args}", name)
     elif isinstance(stmt, (n.Load, n.Store, n.Atomic)):
         types = leaves(stmt.array.type.element)
         values = stmt.outs if isinstance(stmt, n.Load) else stmt.values

@@ -33,11 +33,12 @@ from ..config import config
 from ..errors import CompilerFailed, ToolchainError
 from ..frontend import Lowered, Source, lower
 from ..frontend.source import Capture
+from ..records import record
 from ..toolchain import Shipped, build_many, libmvec, shipped_with, simd
 from ..types import Scalar, leaves
 
 
-@dataclass(frozen=True)
+@record
 class Options:
     """What a kernel's decorator may set."""
 

@@ -10,6 +10,7 @@ from ..codegen import DEVICE_HEADER, HEADER, is_parallel, is_parallel_by_rows, l
 from ..config import config
 from ..errors import Span, WrongChoice, WrongUse, public
 from ..ir import Const, kernel_text
+from ..records import record
 from .compile import Variant
 from .kernels import Kernel
 
@@ -57,7 +58,7 @@ def real_arrays(kernel: Kernel) -> frozenset[int]:
     )
 
 
-@dataclass(frozen=True)
+@record
 class Taped:
     """A value that the reverse sweep keeps once per iteration of a loop."""
 
@@ -66,7 +67,7 @@ class Taped:
     span: Span | None
 
 
-@dataclass(frozen=True)
+@record
 class Cut:
     """A place where a gradient ends."""
 

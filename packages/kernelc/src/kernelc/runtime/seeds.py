@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from ..errors import NonScalarLoss, TapeError, WrongShape
+from ..records import record
 from .arrays import Array, _plain, device_memory
 from .entries import Entry
 from .memory import address_of, is_on_gpu
 from .reverse import Sweep
 
 
-@dataclass(frozen=True)
+@record
 class Asked:
     """What `backward` was asked for last, where the sweep reads the weights from the caller's own memory.
 

@@ -10,9 +10,9 @@ import functools
 import hashlib
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
+from kernelc.records import record
 from kernelc.toolchain import cache, diagnose, project
 from kernelc.toolchain.probe import Compiler, compiler, cpu, program
 
@@ -20,7 +20,7 @@ FORMAT = 1
 """Part of every key: count up when the meaning of a cached library changes."""
 
 
-@dataclass(frozen=True)
+@record
 class Recipe:
     """How a text becomes a binary: `command` text -o binary `after`. `about`: what else decides what comes out."""
 

@@ -13,10 +13,10 @@ import re
 import shutil
 import sysconfig
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from kernelc.errors import NoCuda
+from kernelc.records import record
 from kernelc.toolchain import cache
 from kernelc.toolchain.build import FORMAT, Recipe, cook, headers_in
 from kernelc.toolchain.probe import program
@@ -33,7 +33,7 @@ ARCHITECTURES = (75, 80, 86, 89, 90, 100, 120)
 """Of a fat binary for all GPUs, as far as nvcc knows them: Turing to Blackwell. A launch compiles for its own GPU."""
 
 
-@dataclass(frozen=True)
+@record
 class Nvcc:
     """nvcc, the flags that it takes and the architectures that it knows."""
 
@@ -91,7 +91,7 @@ def codes(using: Nvcc, architectures: Sequence[int]) -> list[str]:
     return [word for code in words for word in ("-gencode", code)]
 
 
-@dataclass(frozen=True)
+@record
 class Resources:
     """What a compiled kernel takes of a GPU, as ptxas reports it."""
 

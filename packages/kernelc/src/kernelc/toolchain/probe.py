@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from kernelc.errors import NoCompiler, ToolchainError
+from kernelc.records import record
 from kernelc.toolchain import cache
 from kernelc.toolchain.flags import FLAGS, LIBRARIES
 
@@ -153,7 +154,7 @@ def _tail(text: str) -> str:
     return "\n".join(line for line in text.splitlines() if line.strip())[-2000:]
 
 
-@dataclass(frozen=True)
+@record
 class _Native:
     """What the build of the native core found out about its compiler."""
 

@@ -16,9 +16,9 @@ import json
 import os
 import re
 import sys
-from dataclasses import dataclass
 from pathlib import Path
 
+from kernelc.records import record
 from kernelc.toolchain.build import FORMAT as BUILT
 from kernelc.toolchain.build import headers_in
 from kernelc.toolchain.flags import FLAGS as ALL_FLAGS
@@ -48,7 +48,7 @@ def symbol(name: str, key: str) -> str:
     return f"{name}_{key}"
 
 
-@dataclass(frozen=True)
+@record
 class Shipped:
     """The machine code that one package brings for this machine."""
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import functools
 import os
-from dataclasses import dataclass
 
 from kernelc.errors import ToolchainError, WrongChoice
+from kernelc.records import record
 
 ABI = 2
 """KC_ABI of kernelc/context.h: what a kernel and the native core know of each other."""
@@ -20,7 +20,7 @@ _AVX2 = (*_PLAIN, "-mtune=haswell", "-mavx2", "-mfma", "-mbmi", "-mbmi2", "-mpop
 _AVX512 = (*_AVX2, "-mavx512f", "-mavx512cd", "-mavx512bw", "-mavx512dq", "-mavx512vl")
 
 
-@dataclass(frozen=True)
+@record
 class Level:
     """What a processor needs to run some machine code, and the compiler's flags that make it."""
 
@@ -30,7 +30,7 @@ class Level:
     flags: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True)
+@record
 class Simd:
     """Bytes of a vector register, and whether the C library has vector functions that fit them."""
 

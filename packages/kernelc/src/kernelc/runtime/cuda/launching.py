@@ -26,6 +26,7 @@ from ...codegen import (
 )
 from ...config import config
 from ...errors import TapeFull
+from ...records import record
 from ...toolchain import fatbins
 from .. import reports
 from . import data
@@ -301,7 +302,7 @@ def check(gpu: Device, last: Code | None = None) -> None:
         raise reports.error_of(_codes[number], Failure(code, site, thread, a, b), _codes[number].kernel)
 
 
-@dataclass(frozen=True)
+@record
 class Failure:
     """As the native core reports it."""
 
