@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
 
@@ -131,12 +131,21 @@ class Case:
     def __repr__(self) -> str:
         return self.name
 
-    def make(self, n: int = SMALL, real: str = "f64", strided: bool = False, shift: int = 0) -> dict[str, Any]:
-        """Fresh arguments; another `shift` gives other contents of the leaves."""
+    @property
+    def leaves(self) -> list[str]:
+        """The arguments that the gradient is asked for."""
+        return [name for name, what in self.arguments.items() if isinstance(what, Argument) and what.grad]
+
+    def make(
+        self, n: int = SMALL, real: str = "f64", strided: bool = False, shift: int = 0, alone: bool = False
+    ) -> dict[str, Any]:
+        """Fresh arguments; another `shift` gives other contents of the leaves. `alone`: only the first is one."""
         random = np.random.default_rng(zlib.crc32(self.name.encode()) + shift)
         made = {}
         for name, what in self.arguments.items():
             if isinstance(what, Argument):
+                if alone and name in self.leaves[1:]:
+                    what = replace(what, grad=False)
                 given = what.make(n, REALS[real], random, strided)
                 if shift and what.data is not None and what.grad and self.slope is None:
                     given.numpy()[...] *= random.uniform(0.99, 1.01, given.numpy().shape)
@@ -226,12 +235,24 @@ class Push(Run):
         return as_view(a, self.dots[a._storage][1]) if a._storage in self.dots else np.zeros_like(a.numpy())
 
 
-class Look(Run):
-    """Launches nothing, and notes which kernels would be needed, with the arrays that carry gradients."""
+def served(variant: Any, seeds: frozenset[int], *_: Any) -> frozenset[int]:
+    """As Variant.served answers where only the adjoint for all arrays came with a package, and there is no compiler."""
+    try:
+        variant.adjoint(variant.all_reals)
+    except kc.NotDifferentiable:
+        return seeds
+    return variant.all_reals
 
-    def __init__(self, whiches: tuple[str, ...], **options: Any):
+
+class Look(Run):
+    """Launches nothing, and notes which kernels would be needed, with the arrays that carry gradients.
+
+    served: also the adjoints for all arrays
+    """
+
+    def __init__(self, whiches: tuple[str, ...], served: bool = False, **options: Any):
         super().__init__(**options)
-        self.whiches = whiches
+        self.whiches, self.served = whiches, served
         self.carried: set[Any] = set()
         self.jobs: list[tuple[Any, str, frozenset[int], frozenset[int]]] = []
 
@@ -239,6 +260,8 @@ class Look(Run):
         plan, args = (twin(kernel) if self.sqrt else kernel).plan([*inputs, *outputs])
         carry = [i for i in plan.arrays if args[i].requires_grad or args[i]._storage in self.carried]
         seeds = frozenset(i for i in carry if args[i].real is not None)
+        if seeds and self.served:
+            self.jobs.append((plan.variant, "adjoint", served(plan.variant, seeds), plan.contiguous))
         for which in self.whiches:
             if which == "forward" or seeds:
                 self.jobs.append((plan.variant, which, seeds if which != "forward" else frozenset(), plan.contiguous))
@@ -281,8 +304,7 @@ class Recorded:
         return {n: a.numpy().copy() for n, a in self.args.items() if isinstance(a, Array) and a.version > 0}
 
     def gradients(self) -> dict[str, np.ndarray]:
-        leaves = [n for n, what in self.case.arguments.items() if isinstance(what, Argument) and what.grad]
-        return {n: self.args[n].grad.numpy().copy() for n in leaves}
+        return {n: self.args[n].grad.numpy().copy() for n in self.case.leaves if self.args[n].grad is not None}
 
 
 def spread(a: Array, drawn: np.ndarray) -> np.ndarray:

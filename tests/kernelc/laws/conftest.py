@@ -16,7 +16,10 @@ def _jobs(case):
         (1, Look(("forward", "adjoint", "tangent")), {}),
         (1, Look(("forward", "adjoint")), {"real": "f32"}),
         (1, Look(("forward", "adjoint"), sqrt=True), {}),
+        (1, Look((), served=True), {}),
     ]
+    if len(case.leaves) > 1:
+        looks.append((1, Look(("adjoint",)), {"alone": True}))
     if case.strided:
         looks.append((1, Look(("forward", "adjoint")), {"strided": True}))
     if case.sizes:

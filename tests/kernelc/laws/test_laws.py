@@ -8,19 +8,20 @@ from laws.bench import (
     LARGE,
     MIDDLE,
     SMALL,
-    Argument,
     Push,
     Run,
     apart,
     forward_and_backward,
     record,
     same_bits,
+    served,
     spread,
 )
 from laws.corpus import all as _all  # noqa: F401
 
 import kernelc as kc
 from kernelc.runtime import Array
+from kernelc.runtime.compile import Variant
 
 pytestmark = pytest.mark.usefixtures("built")
 cases = pytest.mark.parametrize("case", CASES.values(), ids=repr)
@@ -71,10 +72,9 @@ def test_single_precision_has_the_same_gradient(case):
 def test_forward_mode_is_the_transpose(case):
     for n in (SMALL, MIDDLE) if case.sizes else (SMALL,):
         args = case.make(n)
-        leaves = [name for name, what in case.arguments.items() if isinstance(what, Argument) and what.grad]
         random = np.random.default_rng(3)
-        v = {name: spread(args[name], random.uniform(-1, 1, args[name].shape)) for name in leaves}
-        push = Push({args[name]: v[name] for name in leaves}, n)
+        v = {name: spread(args[name], random.uniform(-1, 1, args[name].shape)) for name in case.leaves}
+        push = Push({args[name]: v[name] for name in case.leaves}, n)
         case.program(push, *args.values())
 
         recorded = record(case, n=n)
@@ -98,6 +98,16 @@ def test_the_number_of_threads_does_not_change_a_bit(case, monkeypatch):
         runs.append(forward_and_backward(case, n=LARGE))
     for one, two in zip(*runs):
         assert same_bits(one, two)
+
+
+@pytest.mark.parametrize(
+    ("case", "alone"), [(c, alone) for c in CASES.values() for alone in (False, True)[: len(c.leaves)]], ids=str
+)
+def test_a_gradient_has_the_same_bits_whoever_else_asks(case, alone, monkeypatch):
+    """The adjoint for all arrays, which comes with wheels, serves where some of them carry a gradient."""
+    _, want = forward_and_backward(case, alone=alone)
+    monkeypatch.setattr(Variant, "served", served)
+    assert same_bits(forward_and_backward(case, alone=alone)[1], want)
 
 
 @cases

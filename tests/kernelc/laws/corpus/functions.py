@@ -73,6 +73,20 @@ case("min, max, clamp, abs", bounded, N, x=leaf(N), out=zeros(N))
 
 
 @kc.kernel
+def shared_factors(x: kc.Array[kc.float4], m: kc.Array[kc.float4], k: kc.Array[kc.float4], out: kc.Array[kc.float4]):
+    i = kc.tid()
+    a, b, c = x[i], m[i], k[i]
+    # Gradients by x and m share a reciprocal, those by x and k a product.
+    out[i] = kc.float4(a.x / b.x, a.y / b.y, (a.z + c.z) * b.z + kc.sqrt(a.z), (a.w + c.w) * b.w + kc.sqrt(a.w))
+
+
+case("quotients and products that several gradients share", shared_factors, N, x=leaf(N, kc.float4),
+     m=const(N, kc.float4), k=const(N, kc.float4), out=zeros(N, kc.float4))  # fmt: skip
+case("the same with more leaves", shared_factors, N, x=leaf(N, kc.float4), m=leaf(N, kc.float4), k=leaf(N, kc.float4),
+     out=zeros(N, kc.float4))  # fmt: skip
+
+
+@kc.kernel
 def interpolated(table: kc.Array[float], x: kc.Array[float], out: kc.Array[float]):
     i = kc.tid()
     k = int(x[i] * 2.0)

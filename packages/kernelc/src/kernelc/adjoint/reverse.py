@@ -55,7 +55,7 @@ def adjoint(kernel: ir.Kernel, seeds: Iterable[int], *, singular: str = "zero") 
     reverser = _Reverser(kernel.body, activity, dangerous, singular)
     body, _ = reverser.region(kernel.body, {}, {})
     result = kernel.with_body(body, f"{kernel.name}_adjoint")
-    result = ir.fuse(share(_drop_idle_logs(ir.prune(result), dangerous)))
+    result = ir.fuse_adjoint(share(_drop_idle_logs(ir.prune(result), dangerous)))
     return AdjointKernel(ir.verify(result), activity, _tapes(result))
 
 
@@ -103,7 +103,7 @@ class _Reverser:
         self.arrays = activity.arrays
         self.dangerous = dangerous
         self.rules = Rules(singular, block)
-        self.cloner = Cloner(dangerous, loose=factors(block))
+        self.cloner = Cloner(dangerous, loose=factors(block, dangerous))
 
     # -- one block
     def region(self, block: ir.Block, outer: Names, seeds: Adjoints) -> tuple[ir.Block, Adjoints]:

@@ -6,7 +6,7 @@ documentation prints it: the same rule, said once.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from ..records import entity
@@ -63,6 +63,14 @@ class Sym:
 
     def __or__(self, other: Any) -> Sym:
         return Sym("or", (self, other))
+
+    def names(self) -> Iterator[str]:
+        """The free names in it."""
+        for arg in self.args:
+            if isinstance(arg, Sym):
+                yield from arg.names()
+            elif self.op == "leaf" and isinstance(arg, str):
+                yield arg
 
     def __str__(self) -> str:
         if self.op == "leaf":
