@@ -26,10 +26,10 @@ def compiled():
 
 
 @pytest.fixture
-def expected(compiled, copy, run):
+def expected(compiled, installed, run, tmp_path):
     if not compiled:
-        shutil.rmtree(copy / KERNELS)
-        compiled.update(run(copy, "springs", compiler=True))
+        sources = shutil.copytree(installed, tmp_path / "sources", ignore=shutil.ignore_patterns("_kernels"))
+        compiled.update(run(sources, "springs", compiler=True))
         assert compiled["built"] and not compiled["opened"]
     return compiled["result"]
 

@@ -86,7 +86,7 @@ def test_a_package_is_built_the_same_everywhere(package, installed, build_packag
     first, second = (json.loads(index.read_text())["kernels"] for index in indices)
     assert list(second) == ["baseline"] and second["baseline"] == first["baseline"]
     labels = [label.split(".")[-1] for label in first["baseline"].values()]
-    assert len(labels) == 15 and len([label for label in labels if label.startswith("power float32")]) == 4
+    assert len(labels) == 19 and len([label for label in labels if label.startswith("power float32")]) == 4
 
 
 @pytest.mark.parametrize(

@@ -36,6 +36,17 @@ def power(n, count):
     return [digest(y), digest(x.grad)]
 
 
+def limited(count, wanted):
+    """Stiffness up to a limit, which half of the springs just reach: a tie, whose weights depend on who asks."""
+    k = kc.array(np.linspace(0.5, 1.5, count), requires_grad="k" in wanted)
+    most = kc.array(np.where(np.arange(count) % 2, k.numpy(), 1.1), requires_grad="most" in wanted)
+    y = kc.array(np.zeros(count))
+    with kc.Tape() as tape:
+        kc.launch(forces.limited, count, [k, most], [y])
+    tape.backward(grads={y: np.linspace(1, 2, count)})
+    return [digest(y), *(digest({"k": k, "most": most}[name].grad) for name in wanted)]
+
+
 def digest(array):
     """Of all bits of an array."""
     return hashlib.sha256(np.ascontiguousarray(array.numpy()).tobytes()).hexdigest()
@@ -63,7 +74,8 @@ def all_springs():
     sizes, precisions = (3, 100, 20_000), (np.float32, np.float64)
     some = (["x"], ["k"], ["x", "rest", "k"])
     found = [spring(count, real, wanted) for count in sizes for real in precisions for wanted in some]
-    return [found, [power(n, count) for n in (2, 3) for count in (5, 100)], counted()]
+    ties = [limited(count, wanted) for count in (5, 100) for wanted in (["k"], ["most"], ["k", "most"])]
+    return [found, ties, [power(n, count) for n in (2, 3) for count in (5, 100)], counted()]
 
 
 CASES = {"springs": all_springs, "undeclared": launch_undeclared, "debug": launch_debug,

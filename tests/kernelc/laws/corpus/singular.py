@@ -1,7 +1,7 @@
 """Singular points, as the table says, and what is declared not to be a slope. `slope` is d out[i] / d x[i]."""
 
 import numpy as np
-from laws.bench import N, case, leaf, zeros
+from laws.bench import Argument, N, case, leaf, zeros
 
 import kernelc as kc
 
@@ -59,6 +59,21 @@ def ties(x: kc.Array[float], out: kc.Array[float]):
 # 1, half of 1 and half of -1, 1 and 1, half of 1 and half of 2.
 case("ties and bounds", ties, N, x=leaf([1.0] * 3), out=zeros(N), differences=False, sizes=False,
      slope=lambda x: np.full(3, 1 + 10 * 0 + 100 * 2 + 1000 * 1.5))  # fmt: skip
+
+
+@kc.kernel
+def ties_of_arrays(x: kc.Array[float], c: kc.Array[float], out: kc.Array[float]):
+    i = kc.tid()
+    kept = kc.max(x[i], c[i])
+    again = kc.min(kept + c[i], 2.0 * x[i])
+    out[i] = kept + 10.0 * again + 100.0 * kc.min(c[i] * x[i], c[i])
+
+
+# All to x where c has no gradient: 1, half of 1 and half of 2 (both depend on x), 1.
+case("ties with constants", ties_of_arrays, N, x=leaf([1.0] * 3), c=Argument(N, data=1.0), out=zeros(N),
+     differences=False, sizes=False, slope=lambda x: np.full(3, 1 + 10 * 1.5 + 100))  # fmt: skip
+case("ties of leaves", ties_of_arrays, N, x=leaf([1.0] * 3), c=leaf([1.0] * 3), out=zeros(N), differences=False,
+     sizes=False, slope=lambda x: np.full(3, 0.5 + 10 * (0.25 + 1) + 50))  # fmt: skip
 
 
 @kc.kernel

@@ -25,6 +25,7 @@ from .clone import Cloner, Names, fresh, inline, name
 from .hazards import hazards, writes_hazard
 from .quotients import factors, share
 from .rules import Rules, add
+from .ties import Ties
 
 Adjoints = dict[ir.Value, ir.Value]
 
@@ -49,10 +50,11 @@ class AdjointKernel:
 
 def adjoint(kernel: ir.Kernel, seeds: Iterable[int], *, singular: str = "zero") -> AdjointKernel:
     """The adjoint kernel for a launch in which the arrays at `seeds` carry gradients."""
+    seeds = frozenset(seeds)
     activity = analyse(kernel, seeds)
     _check_atomics(kernel, activity)
     dangerous = hazards(kernel)
-    reverser = _Reverser(kernel.body, activity, dangerous, singular)
+    reverser = _Reverser(kernel.body, activity, dangerous, singular, Ties(kernel, seeds))
     body, _ = reverser.region(kernel.body, {}, {})
     result = kernel.with_body(body, f"{kernel.name}_adjoint")
     result = ir.fuse_adjoint(share(_drop_idle_logs(ir.prune(result), dangerous)))
@@ -98,11 +100,13 @@ def _expand(block: ir.Block, singular: str) -> None:
 
 
 class _Reverser:
-    def __init__(self, block: ir.Block, activity: Activity, dangerous: set[int], singular: str):
+    def __init__(
+        self, block: ir.Block, activity: Activity, dangerous: set[int], singular: str, ties: Ties | None = None
+    ):
         self.varied = activity.varied
         self.arrays = activity.arrays
         self.dangerous = dangerous
-        self.rules = Rules(singular, block)
+        self.rules = Rules(singular, block, ties)
         self.cloner = Cloner(dangerous, loose=factors(block, dangerous))
 
     # -- one block

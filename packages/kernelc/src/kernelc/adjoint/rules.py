@@ -10,6 +10,7 @@ from ..builtins import TABLE, ScalarRow
 from ..builtins.algebra import Sym
 from ..types import Scalar
 from .gating import gated_values
+from .ties import Ties
 
 _SINGULAR = 8
 
@@ -17,8 +18,8 @@ _SINGULAR = 8
 class Rules:
     """Emits derivatives into a builder, under one policy: "zero", "ieee" or "raise"."""
 
-    def __init__(self, singular: str, block: ir.Block):
-        self.singular = singular
+    def __init__(self, singular: str, block: ir.Block, ties: Ties | None = None):
+        self.singular, self.ties = singular, ties
         self.gated = gated_values(block)
         self.roots = {s.out: s.args[0] for s in block.walk() if isinstance(s, ir.Op) and s.op == "sqrt"}
 
@@ -44,6 +45,8 @@ class Rules:
         """What the adjoint `g` of an operation adds to the adjoints of its arguments."""
         row = TABLE.scalar(stmt.op)
         names = self.names(row, args, out, active) | {"g": g}
+        if self.ties and sum(active) > 1 and any("tie" in p.names() for p in row.partials if p is not None):
+            names["tie"] = self.ties.weight(b, stmt.args, g.type)
         memo: dict[int, ir.Value] = {}
         result: list[ir.Value | None] = []
         negated: set[int] = set()

@@ -13,7 +13,7 @@ from ..builtins import TABLE
 from ..errors import Span
 from ..records import record
 from ..types import BOOL, FLOAT32, INT64, Scalar, element_size, leaf_offsets, leaves
-from .layout import Layout, layout
+from .layout import SPECIAL, UNASKED, Layout, layout
 from .ownership import first_arrays, strip_arrays, taken_arrays
 
 _TYPES = {"bool": "bool", "int32": "int32_t", "int64": "int64_t", "uint32": "uint32_t", "float32": "float",
@@ -152,7 +152,9 @@ class _Emitter:
                 text = self.strip_pointer(array, role)
             self.put(f"char* const{promise} a{p}_{role} = {text};")
         if p in self.first | self.taken:
-            self.put(f"const bool special{p} = block[{slot.role('tangent')}] != 0;")
+            self.put(f"const bool special{p} = block[{slot.role('tangent')}] == {SPECIAL};")
+        if any(isinstance(s, ir.Query) and s.what == "asked" and s.array is array for s in self.kernel.body.walk()):
+            self.put(f"const bool asked{p} = block[{slot.role('tangent')}] != {UNASKED};")
         if self.debug or p in self.races or p in self.claimed:
             self.put(f"int64_t* const a{p}_shadow = (int64_t*)block[{slot.role('shadow')}]; (void)a{p}_shadow;")
         if used and p not in self.contiguous:
@@ -251,6 +253,9 @@ class _Emitter:
         if s.what == "shape":
             assert s.array is not None
             self.define(s.out, f"({self.kind(s.out)})a{s.array.position}_n{s.axis}")
+        elif s.what == "asked":
+            assert s.array is not None
+            self.define(s.out, f"asked{s.array.position}")
         elif s.what == "tid":
             inner = " * ".join(f"dim{a}" for a in range(s.axis + 1, self.kernel.dims))
             text = f"thread / ({inner})" if inner else "thread"

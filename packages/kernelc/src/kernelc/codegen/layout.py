@@ -8,8 +8,9 @@
             strides in bytes…, and strides of the adjoint…
     value   one word per leaf
 
-Final, tangent and shadow arrays are contiguous. An adjoint kernel has no tangents: there the word says, if it is not
-zero, that the kernel writes this gradient instead of adding to it, or only reads it (codegen/ownership.py: which).
+Final, tangent and shadow arrays are contiguous. An adjoint kernel has no tangents: there the word is SPECIAL if the
+kernel writes this gradient instead of adding to it, or only reads it (codegen/ownership.py: which); UNASKED if nobody
+asked for it; or 0.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from ..records import record
 from ..types import Scalar
 
 HEADER = 5
+SPECIAL, UNASKED = 1, 2
 ROLES = ("value", "grad", "final", "tangent", "shadow")
 _FORMATS = {"bool": "?7x", "int32": "i4x", "int64": "q", "uint32": "I4x", "float32": "f4x", "float64": "d"}
 

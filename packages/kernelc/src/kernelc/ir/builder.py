@@ -81,7 +81,7 @@ class Builder:
         return out
 
     def query(self, what: str, axis: int, array: ArrayRef | None = None) -> Value:
-        out = Value(INT32, f"{array.name}.shape{axis}" if array else f"{what}{axis}")
+        out = Value(BOOL if what == "asked" else INT32, f"{array.name}.{what}{axis}" if array else f"{what}{axis}")
         self.emit(Query(out, what, axis, array, self.span))
         return out
 

@@ -131,7 +131,11 @@ class Op(Stmt):
 
 
 class Query(Stmt):
-    """What the launch knows: "tid" and "dim" by axis, "shape" of an array by axis."""
+    """What the launch knows: "tid" and "dim" by axis, "shape" of an array by axis.
+
+    In an adjoint "asked": whether somebody asked for the gradient of an array. It always holds, unless the kernel came
+    ahead of time, for all arrays, and runs where only some of them carry one.
+    """
 
     __slots__ = ("array", "axis", "out", "what")
 

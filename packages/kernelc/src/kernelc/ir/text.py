@@ -76,7 +76,8 @@ class _Printer:
 
     def query(self, s: n.Query, d: int) -> None:
         of = f" {s.array!r}" if s.array else ""
-        self.put(d, f"{self.define(s.out)} = {s.what}{of} {s.axis}", s)
+        axis = "" if s.what == "asked" else f" {s.axis}"
+        self.put(d, f"{self.define(s.out)} = {s.what}{of}{axis}", s)
 
     def load(self, s: n.Load, d: int) -> None:
         self.put(d, f"{self.defines(s.outs)} = load {self.place(s.array, s.index, s.comps)}", s)

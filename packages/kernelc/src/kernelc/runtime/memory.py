@@ -35,7 +35,7 @@ def address_of(data: Data) -> int:
 
 def array_words(
     address: int, shape: tuple[int, ...], strides: tuple[int, ...], grad: Data | None = None, final: int = 0,
-    *, special: bool = False,
+    *, special: int = 0,
 ) -> bytes:  # fmt: skip
     """The words of an array in an argument block (codegen/layout.py)."""
     n = len(shape)

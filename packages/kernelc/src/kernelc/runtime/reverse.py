@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .. import _native
+from ..codegen import SPECIAL, UNASKED
 from ..errors import TapeError
 from . import launches, strips
 from .arrays import Array, Storage, as_view
@@ -260,7 +261,8 @@ class Sweep:
                 assert m is not None
                 address, content, _, grad, final = m
                 grad = spare.get(i, grad)
-                words.append(array_words(address, a.shape, content.strides, grad, final, special=i in special))
+                word = UNASKED if i in spare else SPECIAL if i in special else 0
+                words.append(array_words(address, a.shape, content.strides, grad, final, special=word))
         self.program.keep((entry, binary, memory))
         if on_gpu:
             known = facts(plan, entry.args, entry.dim)

@@ -22,6 +22,12 @@ def spring_forces(
     kc.atomic_sub(f, b, force)
 
 
+@kc.kernel
+def limited(k: kc.Array[float], most: kc.Array[float], y: kc.Array[float]):
+    i = kc.tid()
+    y[i] = kc.min(k[i], most[i]) + k[i] / most[i]
+
+
 @functools.cache
 def powers(n: int):
     @kc.kernel
