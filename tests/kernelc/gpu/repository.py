@@ -1,4 +1,4 @@
-"""Every kernel of the repository: those of kernelc's library, of the packages, and of the benchmarks.
+"""Every kernel of the repository: those of kernelc's library, of the packages, of the benchmarks and the examples.
 
 Kernels that functions make are those that wheels bring.
 """
@@ -8,8 +8,10 @@ from __future__ import annotations
 import contextlib
 import importlib
 import pkgutil
+import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from types import ModuleType
 
 import kernelc as kc
@@ -19,7 +21,12 @@ from kernelc.runtime.cuda import operations
 from kernelc.runtime.explain import real_arrays
 from kernelc.runtime.kernels import Kernel
 
-PACKAGES = ("kernelc.lib", "nablasim.physics", "nablasim.render", "nablasim.sysid.kernels", "benchmarks.cases")
+ROOT = Path(__file__).resolve().parents[3]
+PACKAGES = ("kernelc.lib", "nablasim.physics", "nablasim.render", "nablasim.sysid.kernels", "benchmarks.cases",
+            "benchmarks.torch_overhead", "benchmarks.gradient_cost", "benchmarks.cases.start.scripts.ten_kernelc",
+            "hanging.kernels")  # fmt: skip
+EXAMPLE = ROOT / "examples/wheel/src"
+"""Where the package `hanging` is: it is not installed."""
 PARTS = 4
 """Of the repository, that go to nvcc one after the other."""
 DECLARATIONS = ("nablasim.physics.kernels.ahead", "nablasim.render.kernels.ahead")
@@ -86,6 +93,8 @@ def _declared() -> Iterator[Kernel]:
 
 
 def _modules(name: str) -> Iterator[ModuleType]:
+    if str(EXAMPLE) not in sys.path:
+        sys.path.append(str(EXAMPLE))
     package = importlib.import_module(name)
     yield package
     for entry in pkgutil.walk_packages(getattr(package, "__path__", []), f"{name}."):

@@ -48,7 +48,8 @@ def rows_of_the_repository() -> list[str]:
     what = {name: one for part in parts for name, one in measured(part).items()}
     rows = []
     for name, codes in zip((f.name for f in found), made, strict=True):
-        cells = [cell(what[codes[which].name]) if which in codes else "–" for which in ("forward", "adjoint")]
+        kinds = [codes.get(which) for which in ("forward", "adjoint", "counted")]
+        cells = [cell(what[code.name]) if code else "–" for code in kinds]
         rows.append(f"| `{name}` | {' | '.join(cells)} |")
     return rows
 
@@ -79,8 +80,8 @@ warning. No GPU took part.
 In single precision: registers of a thread / bytes of local memory for variables that cannot be in registers / bytes
 stored and loaded because registers did not suffice.
 
-| kernel | forward | adjoint |
-|---|---|---|
+| kernel | forward | adjoint | counting for it |
+|---|---|---|---|
 {chr(10).join(rows)}
 
 ## Kernels of the tests

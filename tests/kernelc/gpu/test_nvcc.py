@@ -47,7 +47,7 @@ def part_of(things, part):
 
 
 def test_no_kernel_of_the_repository_is_forgotten():
-    """Also those that functions make: every decorated function of the packages is there."""
+    """Also those that functions make: every decorated function is there."""
     found = {(f.kernel.source.function.__code__.co_filename, f.kernel.source.function.__name__)
              for f in repository.kernels()}  # fmt: skip
     missing = [(path, name) for path, name in decorated() if (str(path), name) not in found]
@@ -60,11 +60,16 @@ def test_the_table_of_resources_has_a_row_for_every_kernel():
 
 
 def decorated():
-    """The functions of the packages that `kc.kernel` stands above."""
-    for path in (ROOT / "packages").glob("*/src/**/*.py"):
+    """The functions of packages, benchmarks and examples that `kc.kernel` stands above."""
+    places = ("packages/*/src/**/*.py", "benchmarks/**/*.py", "examples/**/*.py")
+    for path in (path for place in places for path in ROOT.glob(place)):
         for node in ast.walk(ast.parse(path.read_text())):
-            if isinstance(node, ast.FunctionDef) and any("kernel" in ast.unparse(d) for d in node.decorator_list):
+            if isinstance(node, ast.FunctionDef) and any(map(is_kernel, node.decorator_list)):
                 yield path, node.name
+
+
+def is_kernel(decorator):
+    return ast.unparse(decorator).partition("(")[0] in ("kc.kernel", "kernel")
 
 
 @needs_nvcc

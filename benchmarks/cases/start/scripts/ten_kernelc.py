@@ -109,4 +109,5 @@ def main() -> None:
     np.savetxt(sys.stdout, x.grad.numpy().reshape(-1, 3))
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -20,7 +20,7 @@ _SMOOTH = frozenset(("add", "sub", "mul", "neg", "fma", "div"))
 
 
 def factors(block: ir.Block, dangerous: set[int]) -> set[ir.Value]:
-    """Quotients of a primal block whose last bit decides nothing. `dangerous`: arrays that copies write (hazards.py)."""
+    """Quotients of a primal block whose last bit decides nothing. `dangerous`: arrays that copies write to."""
     found = {s.out for s in block.walk() if isinstance(s, ir.Op) and s.op == "div"}
     if not found:
         return found
@@ -110,7 +110,8 @@ def _block(block: ir.Block, decisive: set[ir.Value]) -> None:
     for stmt in block.body:
         for inner in stmt.blocks():
             _block(inner, decisive)
-    quotients = [s for s in block.body if isinstance(s, ir.Op) and s.op == "div" and not isinstance(s.args[1], ir.Const)]
+    divisions = (s for s in block.body if isinstance(s, ir.Op) and s.op == "div")
+    quotients = [s for s in divisions if not isinstance(s.args[1], ir.Const)]
     loose = [s for s in quotients if not (s.exact or s.out in decisive or ir.is_const(s.args[0], 1))]
     # Half of 1 / b is 1 / b halved, to the last bit: such a quotient need not change for the sake of others.
     divisors = {s.args[1] for s in loose if not _is_power_of_two(s.args[0])}
