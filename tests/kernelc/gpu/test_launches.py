@@ -351,9 +351,23 @@ def test_loops_inside_of_kc_grad_share_what_is_allowed(driver, monkeypatch):
     kc.launch(slopes, 5, [x, n], [want])
     kc.launch(slopes, 5, on_gpu(x, n), [got])
     np.testing.assert_allclose(got.numpy(), want, rtol=1e-12)
-    monkeypatch.setattr(kc.config, "tape_limit", 128 * 64)
-    with pytest.raises(kc.TapeFull, match="slopes, thread 4: the loop tape needs more than 64 bytes"):
+    monkeypatch.setattr(kc.config, "tape_limit", 200)
+    with pytest.raises(kc.TapeFull, match="slopes, thread 4: the loop tape needs more than 200 bytes"):
         kc.launch(slopes, 5, on_gpu(x, n), [got])
+
+
+@pytest.mark.parametrize("limit", [1 << 20, 20_000, 4096, 2000, 512, 100])
+def test_where_little_is_allowed_threads_take_turns(driver, monkeypatch, limit):
+    """There is always room for one frame: a thread that needs more says so, and writes nowhere else."""
+    x, n = np.linspace(0.5, 1.5, 300), np.full(300, 3, np.int32)
+    want, got = np.zeros(300), kc.array(np.zeros(300), device="cuda")
+    kc.launch(slopes, 300, [x, n], [want])
+    monkeypatch.setattr(kc.config, "tape_limit", limit)
+    kc.launch(slopes, 300, on_gpu(x, n), [got])
+    np.testing.assert_allclose(got.numpy(), want, rtol=1e-12)
+    monkeypatch.setattr(kc.config, "tape_limit", 4)
+    with pytest.raises(kc.TapeFull, match="slopes: the loop tape of a thread needs 8 bytes, more than 4"):
+        kc.launch(slopes, 300, on_gpu(x, n), [got])
 
 
 def test_what_atomics_return_is_found_again(driver):

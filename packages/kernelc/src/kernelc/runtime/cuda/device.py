@@ -7,8 +7,10 @@ stream unless `kernelc.cuda.stream` says otherwise; what one stream does happens
 from __future__ import annotations
 
 import ctypes
+import itertools
 import threading
 from collections import deque
+from collections.abc import Mapping
 from ctypes import byref, c_char_p, c_int, c_size_t, c_uint64, c_void_p
 from pathlib import Path
 from typing import Any
@@ -68,9 +70,10 @@ class Device:
         self._local = threading.local()
         self._freed: deque[tuple[int, int]] = deque()
         self._pool: dict[int, list[int]] = {}
-        self._busy: set[int] = set()
-        """Streams that may have work left."""
-        self._lock = threading.Lock()
+        self._busy: dict[int, int] = {}
+        """Streams that may have work left, with the number of the last piece of it."""
+        self._pieces = itertools.count()
+        self._lock, self._busy_lock = threading.Lock(), threading.Lock()
         self._modules: dict[str, c_void_p] = {}
         self._scratch: dict[tuple[str, int], Memory] = {}
 
@@ -104,13 +107,22 @@ class Device:
 
     def queue(self) -> drivers.Driver | drivers.Guest:
         """The driver, for a call that leaves work on this thread's stream."""
-        self._busy.add(self.stream)
+        with self._busy_lock:
+            self._busy[self.stream] = next(self._pieces)
         return self.calls()
 
     def synchronize(self) -> None:
         """Wait for the work of this thread's stream."""
-        self._busy.discard(self.stream)  # before: what another thread adds meanwhile counts
+        known = {self.stream: self._busy.get(self.stream)}
         self.calls().cuStreamSynchronize(self.stream)
+        self._are_done(known)
+
+    def _are_done(self, known: Mapping[int, int | None]) -> None:
+        """Forget the work of streams up to what was `known` before they were waited for; others may have added some."""
+        with self._busy_lock:
+            for stream, piece in known.items():
+                if self._busy.get(stream) == piece:
+                    self._busy.pop(stream, None)
 
     # -- memory
     def allocate(self, nbytes: int) -> Memory:
@@ -126,10 +138,11 @@ class Device:
 
     def _wait_for_others(self) -> None:
         """Another stream may still use what was freed: nobody knows which ones a piece of memory has seen."""
-        others = self._busy - {self.stream}
+        with self._busy_lock:
+            others = {stream: piece for stream, piece in self._busy.items() if stream != self.stream}
         if others:
-            self._busy -= others
             self.calls().cuCtxSynchronize()
+            self._are_done(others)
 
     def _collect(self) -> None:
         while self._freed:

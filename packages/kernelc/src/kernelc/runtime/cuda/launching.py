@@ -43,6 +43,8 @@ _UNDO = 24
 """Bytes of an entry of the undo log."""
 _MUCH = 1 << 26
 """Bytes of loop tapes for which the GPU is asked whether it has them."""
+_SHARE = 1 << 16
+"""Bytes that every thread on the GPU should have where nothing tells how much it keeps."""
 _PRINT_WORDS = 1 << 17
 _REPORT = struct.Struct("<4i3q2Q")
 """kc_report in include/kernelc/device.h: lock, code, site, kernel, thread, a, b, words of prints, values lost."""
@@ -183,9 +185,11 @@ class Launching:
             return
         gpu, binary = device(), self.binary
         tape, undo, shared = self.room(gpu)
-        slots = self.slots(gpu, tape + _UNDO * undo if not shared else 0)
         if shared:
-            tape, undo = shared_room(slots, binary)
+            slots = self.slots(gpu, max(least_room(binary), min(_SHARE, config.tape_limit)))
+            tape, undo = self.shared_room(gpu, slots)
+        else:
+            slots = self.slots(gpu, tape + _UNDO * undo)
         winners = self.claim(gpu)
         if binary.claims:
             self.start(gpu, slots, tape, undo, dry=True)
@@ -204,6 +208,17 @@ class Launching:
         if self.binary.frame:
             tape = max(tape, self.binary.frame)
         return tape, undo, False
+
+    def shared_room(self, gpu: Device, slots: int) -> tuple[int, int]:
+        """Nothing tells how much a thread keeps: every slot gets the same part of what is allowed."""
+        blocks, threads = self.grid(slots)
+        allowed = config.tape_limit
+        if allowed > _MUCH:
+            allowed = min(allowed, max(_MUCH, gpu.spare("tape") * 9 // 10))
+        part = allowed // (blocks * threads)
+        if self.binary.logs and self.binary.frame:
+            return part // 2 // 8 * 8, part // 2 // _UNDO
+        return (part // 8 * 8, 0) if self.binary.frame else (0, part // _UNDO)
 
     def slots(self, gpu: Device, nbytes: int) -> int:
         """How many threads of the GPU run the launch, if each needs this much memory."""
@@ -241,9 +256,13 @@ class Launching:
             made.append(table)
         return made
 
-    def start(self, gpu: Device, slots: int, tape: int, undo: int, dry: bool = False) -> None:
+    def grid(self, slots: int) -> tuple[int, int]:
+        """How many blocks, of how many threads."""
         threads = min(THREADS, -(-slots // _WARP) * _WARP) if slots >= _WARP else slots
-        blocks = -(-slots // threads) if slots >= self.total else max(1, slots // threads)
+        return -(-slots // threads) if slots >= self.total else max(1, slots // threads), threads
+
+    def start(self, gpu: Device, slots: int, tape: int, undo: int, dry: bool = False) -> None:
+        blocks, threads = self.grid(slots)
         held = blocks * threads
         # Kept until the launch is queued: another thread may need larger ones meanwhile, and free these.
         tapes = gpu.scratch("tape", tape * held) if tape else None
@@ -256,12 +275,10 @@ class Launching:
         gpu.launch(self.binary.function, blocks, threads, [bytes(self.block), launch])
 
 
-def shared_room(slots: int, binary: DeviceBinary) -> tuple[int, int]:
-    """Nothing tells how much a thread keeps: every slot of whole blocks gets the same part of what is allowed."""
-    part = config.tape_limit // (-(-slots // THREADS) * THREADS)
-    if binary.logs and binary.frame:
-        return part // 2 // 8 * 8, part // 2 // _UNDO
-    return (part // 8 * 8, 0) if binary.frame else (0, part // _UNDO)
+def least_room(binary: DeviceBinary) -> int:
+    """Bytes without which a thread could not even say that it needs more: a frame of the tape, an entry of the log."""
+    frame = -(-binary.frame // 8) * 8
+    return 2 * max(frame, _UNDO) if binary.logs and frame else _UNDO if binary.logs else frame
 
 
 def record_table(binary: DeviceBinary, total: int, known: Launch) -> data.DeviceData:
