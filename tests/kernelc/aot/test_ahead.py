@@ -1,6 +1,7 @@
 """Kernels that come with a package: they run without a compiler, are what would have been built, and never others."""
 
 import json
+import os
 import platform
 import shutil
 
@@ -77,8 +78,16 @@ def test_an_edited_kernel_is_never_run_as_it_was(copy, run, expected):
     assert answer["built"] and answer["result"] != expected
 
 
-@pytest.mark.parametrize("damage", ["machine", "format", "index", "library"])
-def test_what_does_not_fit_the_machine_is_as_if_it_were_not_there(copy, run, damage):
+@pytest.mark.parametrize(
+    ("damage", "said"),
+    [
+        ("machine", "it is for other, and this is linux-"),
+        ("format", "it was made by another kernelc"),
+        ("index", "index.json is damaged"),
+        ("library", "but none for spring_forces"),
+    ],
+)
+def test_what_does_not_fit_the_machine_is_as_if_it_were_not_there(copy, run, damage, said):
     index = copy / KERNELS / "index.json"
     if damage == "index":
         index.write_text("{")
@@ -88,4 +97,21 @@ def test_what_does_not_fit_the_machine_is_as_if_it_were_not_there(copy, run, dam
     else:
         index.write_text(json.dumps(json.loads(index.read_text()) | {damage: "other"}))
     answer = run(copy, "springs")
-    assert answer["error"] == "NoCompiler" and not answer["opened"]
+    assert answer["error"] == "NoCompiler" and not answer["opened"] and said in answer["message"]
+
+
+@pytest.mark.parametrize("part", [0.1, 0.4, 0.6])
+def test_a_library_that_was_cut_off_is_never_opened(copy, run, part):
+    """To map one would end the process where its missing end is touched."""
+    for library in (copy / KERNELS).glob("*.so"):
+        os.truncate(library, int(part * library.stat().st_size))
+    answer = run(copy, "springs")
+    assert answer.get("error") == "NoCompiler" and not answer["opened"]
+    answer = run(copy, "springs", compiler=True)
+    assert answer["built"] and not answer["opened"]
+
+
+def test_what_is_cut_off_behind_all_code_does_not_matter(copy, run, expected):
+    for library in (copy / KERNELS).glob("*.so"):
+        os.truncate(library, library.stat().st_size - 100)
+    assert run(copy, "springs")["result"] == expected

@@ -275,14 +275,20 @@ class Variant:
         """The error, and what came with the package."""
         if self.shipped is None:
             return error
+        if self.shipped.fault:
+            return type(error)(f"{error.message}\nthe machine code of {self.shipped.package} cannot be used here: "
+                               f"{self.shipped.fault}", advice=error.advice)  # fmt: skip
         names = [p.name for p in self.kernel.params]
         what = f"its {key[0]}" + (f" by {', '.join(names[i] for i in sorted(key[1]))}" if key[1] else "")
         loose = [names[i] for i, p in enumerate(self.kernel.params) if p.array is not None and i not in key[2]]
         apart = f", with elements of {', '.join(loose)} that do not lie side by side" if loose else ""
+        plain = [p.name for p in self.kernel.params if p.array is None]
+        numbers = f", with {', '.join(plain)} as plain numbers" if plain else ""
+        boxed = f", with {', '.join(self.boxed)} as arrays of one element" if self.boxed else ""
         debug = ", in debug mode" if config.debug else ""
         return type(error)(
             f"{error.message}\n{self.shipped.package} brings machine code, but none for {self.source.name} as it is "
-            f"asked for here: {what} in {self.real}{apart}{debug}", advice=error.advice)  # fmt: skip
+            f"asked for here: {what} in {self.real}{numbers}{boxed}{apart}{debug}", advice=error.advice)  # fmt: skip
 
     def _open(self, key: Any, code: Code, path: str, symbol: str) -> Binary:
         kernel = self.ir_of(key[0], key[1])

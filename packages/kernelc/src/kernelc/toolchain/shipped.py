@@ -15,6 +15,7 @@ import hashlib
 import json
 import os
 import re
+import struct
 import sys
 from pathlib import Path
 
@@ -56,13 +57,16 @@ class Shipped:
     folder: Path
     held: dict[str, frozenset[str]]
     """By level: the digests of its kernels."""
+    fault: str = ""
+    """Why none of it can be used."""
 
     def find(self, name: str, text: str) -> tuple[Path, str] | None:
         """The library and the function of a kernel, given its name and a translation unit with nothing else."""
         key = digest(text)
         for level in reversed(own_levels()):
-            if key in self.held.get(level.name, ()):
-                return self.folder / f"{level.name}.so", symbol(name, key)
+            library = self.folder / f"{level.name}.so"
+            if key in self.held.get(level.name, ()) and is_whole(library):
+                return library, symbol(name, key)
         return None
 
 
@@ -79,15 +83,36 @@ def shipped_with(module: str) -> Shipped | None:
     return None
 
 
-def _read(package: str, folder: Path) -> Shipped | None:
+def _read(package: str, folder: Path) -> Shipped:
+    """What cannot be used is as if it were not there, but an error can say why."""
     try:
         index = json.loads((folder / INDEX).read_text(encoding="utf-8"))
-        if (index["format"], index["machine"]) != (FORMAT, machine()):
-            return None
-        held = {level: frozenset(kernels) for level, kernels in index["kernels"].items()}
+        if index["machine"] != machine():
+            return Shipped(package, folder, {}, f"it is for {index['machine']}, and this is {machine()}")
+        if index["format"] != FORMAT:
+            return Shipped(package, folder, {}, "it was made by another kernelc")
+        return Shipped(package, folder, {level: frozenset(kernels) for level, kernels in index["kernels"].items()})
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
-        return None  # of another time, or damaged: kernels are compiled as without it
-    return Shipped(package, folder, held)
+        return Shipped(package, folder, {}, f"{folder / INDEX} is damaged")
+
+
+@functools.cache
+def is_whole(library: Path) -> bool:
+    """Whether an ELF file is as long as its own headers say: opening one that was cut off would end the process."""
+    try:
+        with library.open("rb") as file:
+            head, size = file.read(64), os.fstat(file.fileno()).st_size
+            if len(head) < 64 or head[:6] != b"\x7fELF\x02\x01":
+                return True  # nothing that could be mapped: the loader says so
+            (at,), (step, count) = struct.unpack_from("<Q", head, 32), struct.unpack_from("<HH", head, 54)
+            file.seek(at)
+            table = file.read(step * count)
+    except OSError:
+        return False
+    if len(table) < step * count:
+        return False
+    # Where each segment begins in the file, and how long it is.
+    return all(sum(struct.unpack_from("<Q16xQ", table, n * step + 8)) <= size for n in range(count))
 
 
 def machine() -> str:
