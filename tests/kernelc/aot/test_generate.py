@@ -141,3 +141,43 @@ def test_a_compiler_may_have_several_words(package, build_package, tmp_path, mon
 def test_a_wheel_may_come_without_kernels(package, build_package, tmp_path):
     assert not build_package(package, tmp_path / "site", KERNELC_AOT="OFF")
     assert not (tmp_path / "site/springs/_kernels").exists()
+
+
+# -- declarations
+@kc.kernel
+def scaled(x: kc.Array[float], k: float, y: kc.Array[float]):
+    y[kc.tid()] = k * x[kc.tid()]
+
+
+@kc.kernel
+def highest(x: kc.Array[float], y: kc.Array[float]):
+    y[0] = 0.0
+    kc.atomic_max(y, 0, x[kc.tid()])
+
+
+def module(**names):
+    made = types.ModuleType("declared")
+    vars(made).update(names)
+    return made
+
+
+def test_a_kernel_may_come_with_a_number_in_both_ways():
+    both = [*aot.kernels(scaled), *aot.kernels(scaled, boxed=("k",)), *aot.kernels(scaled, adjoint=False)]
+    found = generate.declared(module(AHEAD=both))
+    assert [(one.given_as_arrays, one.adjoint) for one in found] == [((), False), (("k",), True)]
+
+
+def test_an_empty_list_declares_nothing():
+    assert generate.declared(module(AHEAD=[], scaled=scaled)) == []
+
+
+def test_a_number_that_no_kernel_has():
+    with pytest.raises(kc.WrongUse, match="declared: no kernel has a number called kk"):
+        generate.declared(module(AHEAD=[*aot.kernels(scaled, boxed=("k", "kk")), *aot.kernels(highest)]))
+
+
+def test_a_kernel_without_an_adjoint_says_how_it_can_be_declared(tmp_path):
+    with pytest.raises(kc.NotDifferentiable, match="which thread won cannot be told") as caught:
+        generate.write(aot.kernels(highest), tmp_path, "linux-x86_64")
+    assert "aot.kernels(..., adjoint=False)" in caught.value.advice
+    generate.write(aot.kernels(highest, adjoint=False), tmp_path, "linux-x86_64")

@@ -36,13 +36,19 @@ class Ahead:
     boxed: tuple[str, ...] = ()
     """The parameters, other than arrays, that launches give as arrays of one element."""
 
+    @property
+    def given_as_arrays(self) -> tuple[str, ...]:
+        """Those of `boxed` that the kernel has, in its order."""
+        return tuple(name for name in self.kernel.params if name in self.kernel.values and name in self.boxed)
+
 
 def kernels(
     *what: Any, adjoint: bool = True, lanes: bool = True, reals: tuple[Any, ...] = (), boxed: tuple[str, ...] = ()
 ) -> list[Ahead]:
-    """Declare kernels, or all kernels that are defined in modules. Of two declarations of one, the later one holds.
+    """Declare kernels, or all kernels that are defined in modules.
 
     boxed: the names of numbers that launches give as arrays of one element, where a kernel has them.
+    Of two declarations of one kernel, with the same numbers as arrays, the later one holds.
     """
     found = [kernel for one in what for kernel in _kernels_of(one)]
     return [Ahead(kernel, adjoint, lanes, reals or Ahead.reals, boxed) for kernel in found]
@@ -50,7 +56,8 @@ def kernels(
 
 def brings(package: str) -> bool:
     """Whether an imported package brings machine code for this machine."""
-    return shipped_with(package) is not None
+    found = shipped_with(package)
+    return found is not None and not found.fault
 
 
 def _kernels_of(one: Any) -> Iterator[Kernel]:

@@ -15,7 +15,7 @@ from pathlib import Path
 from types import ModuleType
 
 from ..codegen import calls_again, lanes_refused
-from ..errors import WrongChoice
+from ..errors import NotDifferentiable, WrongChoice, WrongUse
 from ..runtime.compile import Variant, unit
 from ..toolchain import shipped
 from ..toolchain.flags import LIBRARIES
@@ -41,8 +41,12 @@ class Piece:
 
 def declared(module: ModuleType) -> list[Ahead]:
     """What a module declares as AHEAD; without it, every kernel that it defines."""
-    found: Sequence[Ahead] = getattr(module, "AHEAD", None) or kernels(module)
-    return list({one.kernel: one for one in found}.values())
+    found: Sequence[Ahead] = module.AHEAD if hasattr(module, "AHEAD") else kernels(module)
+    unknown = {name for one in found for name in one.boxed} - {name for one in found for name in one.kernel.values}
+    if unknown:
+        raise WrongUse(f"{module.__name__}: no kernel has a number called {' or '.join(sorted(unknown))}",
+                       advice="boxed=(...) names parameters that are no arrays")  # fmt: skip
+    return list({(one.kernel, one.given_as_arrays): one for one in found}.values())
 
 
 def write(ahead: Sequence[Ahead], folder: Path, machine: str, names: Sequence[str] = ()) -> None:
@@ -100,16 +104,23 @@ def _pieces(number: int) -> list[Piece]:
     ahead, levels = _work[0][number], _work[1]
     found = []
     for real in ahead.reals:
-        boxed = [name for name in ahead.kernel.params if name in ahead.kernel.values and name in ahead.boxed]
-        variant = ahead.kernel.variant(real, boxed)
+        variant = ahead.kernel.variant(real, ahead.given_as_arrays)
         arrays = frozenset(i for i, p in enumerate(variant.kernel.params) if p.array is not None)
         wanted = [("forward", frozenset[int]())]
-        if ahead.adjoint and variant.adjoint_reads(variant.all_reals)[0]:
+        if ahead.adjoint and _has_adjoint(variant):
             wanted.append(("adjoint", variant.all_reals))
         for which, seeds in wanted:
             for level, width in _widths(ahead, variant, which, seeds, levels):
                 found.append(_piece(variant, which, seeds, arrays, level, width))
     return found
+
+
+def _has_adjoint(variant: Variant) -> bool:
+    try:
+        return bool(variant.adjoint_reads(variant.all_reals)[0])
+    except NotDifferentiable as error:
+        ways = [error.advice, "where it is never differentiated: aot.kernels(..., adjoint=False)"]
+        raise NotDifferentiable(error.message, error.span, advice="; ".join(filter(None, ways))) from None
 
 
 def _widths(

@@ -50,7 +50,9 @@ def nvcc() -> Nvcc:
     """The nvcc of this machine; CUDACXX chooses another one. Raises `NoCuda`."""
     path = _find(os.environ.get("CUDACXX", ""))
     if path is None:
-        raise NoCuda("nvcc was not found, so kernels cannot be compiled for CUDA",
+        chosen = os.environ.get("CUDACXX", "")
+        where = f": CUDACXX is {chosen!r}, and there is no such program" if chosen else ""
+        raise NoCuda(f"nvcc was not found, so kernels cannot be compiled for CUDA{where}",
                      advice="pip install 'kernelc[cuda]', or install the CUDA toolkit; CUDACXX names an nvcc "
                             "that is not on the PATH; or launch on the CPU")  # fmt: skip
     return _probed(cache.open_root(), path, _stamp(path))
@@ -198,5 +200,8 @@ def _ask_cmake(folder: Path, path: Path) -> Path:
     )  # fmt: skip
     if done.returncode or not record.exists():
         said = "\n".join(line for line in done.stdout.splitlines() if line.strip())[-2000:]
-        raise NoCuda(f"{path} cannot compile; CMake says:\n{said}", advice="CUDACXX chooses another nvcc")
+        # nvcc gives what is not for the GPU to the compiler of the host.
+        host = any(shutil.which(name) for name in ("g++", "gcc", "cl"))
+        advice = "CUDACXX chooses another nvcc" if host else "nvcc needs a C++ compiler beside it: apt-get install g++"
+        raise NoCuda(f"{path} cannot compile; CMake says:\n{said}", advice=advice)
     return record

@@ -54,7 +54,8 @@ class Driver:
             try:
                 function = getattr(library, name)
             except AttributeError:
-                raise NoCuda(f"the CUDA driver {path} has no function {name}: it is too old",
+                why = "it is too old" if hasattr(library, "cuInit") else "it is no CUDA driver"
+                raise NoCuda(f"the CUDA driver {path} has no function {name}: {why}",
                              advice="install a newer driver, or launch on the CPU") from None  # fmt: skip
             function.argtypes, function.restype = types, c_int
 

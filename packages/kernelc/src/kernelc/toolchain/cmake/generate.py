@@ -26,10 +26,10 @@ def main(source: str, declaration: str, folder: str, machine: str, names: str) -
     from kernelc.aot import generate
     from kernelc.errors import KernelError
 
-    ahead = generate.declared(module)
-    if not ahead:
-        sys.exit(f"{declaration} declares no kernel: it has no AHEAD, and defines none")
     try:
+        ahead = generate.declared(module)
+        if not ahead:
+            sys.exit(f"{declaration} declares no kernel: its AHEAD is empty, or it has none and defines no kernel")
         generate.write(ahead, Path(folder), machine, [name for name in names.split(",") if name])
     except KernelError as error:
         sys.exit(f"{error}\n{error.advice}")

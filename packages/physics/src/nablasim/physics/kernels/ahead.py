@@ -36,7 +36,7 @@ AHEAD = [
     *aot.kernels(
         air, bending, bodies, body_loads, body_planes, edge_contact, face_hits, hard, implicit_bodies, loads, mass,
         membrane, pairing, particles, planes, point_contact, self_contact, shapes, smoke, springs, tets,
-        boxed=("dt", "first"),
+        boxed=("dt",),
     ),
     *(one for family in body_contacts.FAMILIES.values() for one in aot.kernels(*vars(family).values(), boxed=("dt",))),
     # What decides who meets whom, and how stiff a system is, has no gradient.
