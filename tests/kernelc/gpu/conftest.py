@@ -7,6 +7,7 @@ import pytest
 from gpu import standin
 
 import kernelc as kc
+from kernelc.toolchain import has_nvcc
 
 WHOLE = os.environ.get("KERNELC_TEST_CUDA", "") == "all"
 """Whether nothing is left out for the sake of time (tests/README.md)."""
@@ -14,8 +15,9 @@ REAL = os.environ.get("KERNELC_TEST_GPU", "0") not in ("", "0")
 
 
 def pytest_collection_modifyitems(items):
-    if REAL and any("tests/kernelc/gpu/" in item.path.as_posix() for item in items) and not kc.cuda.is_available():
-        pytest.exit(f"KERNELC_TEST_GPU=1 asks for a real GPU.\n{kc.cuda.describe()}", returncode=2)
+    if REAL and any("tests/kernelc/gpu/" in item.path.as_posix() for item in items):
+        if not (kc.cuda.is_available() and has_nvcc()):
+            pytest.exit(f"KERNELC_TEST_GPU=1 asks for a real GPU, and for nvcc.\n{kc.cuda.describe()}", returncode=2)
 
 
 @pytest.fixture

@@ -26,6 +26,13 @@ def test_without_a_gpu_it_says_what_is_missing(tmp_path):
     assert "GPU: none (no CUDA device is available: the driver cannot be loaded" in said
 
 
+def test_without_nvcc_it_says_so():
+    standing_in = str(standin.driver_library())
+    done = run("tests/kernelc/gpu/test_memory.py", KERNELC_CUDA_DRIVER=standing_in, CUDACXX="/no/nvcc")
+    assert done.returncode == 2
+    assert "nvcc: none (nvcc was not found" in done.stdout + done.stderr
+
+
 def test_with_the_stand_in_it_passes():
     """Nothing is patched here: nvcc is found and probed, its fat binaries are cached and loaded by the driver."""
     done = run(

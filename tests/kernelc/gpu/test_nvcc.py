@@ -7,6 +7,7 @@ import ast
 import os
 import struct
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -203,11 +204,24 @@ def test_what_nvcc_refuses_is_said_at_the_python_line():
 
 def test_no_nvcc(monkeypatch):
     monkeypatch.setenv("CUDACXX", "/no/such/nvcc")
-    with pytest.raises(kc.NoCuda, match="nvcc was not found") as caught:
+    with pytest.raises(kc.NoCuda, match=r"nvcc was not found.*: CUDACXX is '/no/such/nvcc'") as caught:
         fatbins({"halved": ""}, [80])
     assert "kernelc[cuda]" in caught.value.advice
     assert "__global__" in kc.inspect(halved, "cuda")  # text needs no nvcc
     assert "nvcc: none" in kc.cuda.describe()
+
+
+@needs_nvcc
+def test_an_nvcc_without_a_compiler_of_the_host(monkeypatch, tmp_path):
+    found, tools = nvcc().path, [program("cmake"), program("ninja")]
+    monkeypatch.setenv("CUDACXX", str(found))
+    monkeypatch.setattr(kc.config, "cache_dir", tmp_path)
+    asked = sys.modules["kernelc.toolchain.nvcc"]  # the name in the package is its function
+    monkeypatch.setattr(asked, "program", lambda name: next(t for t in tools if Path(t).name == name))
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(kc.NoCuda, match="cannot compile") as caught:
+        nvcc()
+    assert caught.value.advice == "nvcc needs a C++ compiler beside it: apt-get install g++"
 
 
 @needs_nvcc
