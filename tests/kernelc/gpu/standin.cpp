@@ -8,12 +8,14 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <functional>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <string>
 #include <thread>
@@ -42,6 +44,7 @@ struct Driver {
     std::multimap<uint64_t, uint64_t> free;  // bytes -> address
     uint64_t limit = kArena;
     std::map<void*, std::vector<std::function<void()>>> queues;  // by stream; none waits for another
+    std::vector<std::unique_ptr<long>> streams;  // those that were made: addresses are handles
     std::vector<void*> modules;
     std::vector<Function*> functions;
     std::vector<std::string> log;
@@ -109,10 +112,16 @@ void put(void* stream, std::function<void()> work) {
 }
 
 std::string text(uint64_t number) { return std::to_string(number); }
-bool known_stream(void* s) { return s == nullptr || s == &stream; }
+bool known_stream(void* s) {
+    return s == nullptr || s == &stream ||
+           std::any_of(d.streams.begin(), d.streams.end(), [s](const auto& made) { return made.get() == s; });
+}
 int drain_all() {
-    if (int status = drain(nullptr)) return status;
-    return drain(&stream);
+    int status = drain(nullptr);
+    std::vector<void*> waiting;
+    for (const auto& [s, work] : d.queues) waiting.push_back(s);
+    for (void* s : waiting) status = status ? status : drain(s);
+    return status;
 }
 
 }  // namespace
@@ -146,7 +155,11 @@ EXPORT void standin_unify(int on, int open) {
     d.open = open != 0;
 }
 EXPORT uint64_t standin_live() { return d.live.size(); }
-EXPORT uint64_t standin_queued() { return d.queues[nullptr].size() + d.queues[&stream].size(); }
+EXPORT uint64_t standin_queued() {
+    uint64_t count = 0;
+    for (const auto& [s, work] : d.queues) count += work.size();
+    return count;
+}
 EXPORT void* standin_stream() { return &stream; }
 EXPORT void standin_forget_log() { d.log.clear(); }
 EXPORT const char* standin_log() {
@@ -257,6 +270,14 @@ EXPORT int cuCtxSynchronize() {
     BEGIN("cuCtxSynchronize", "")
     IN_CONTEXT
     return drain_all();
+}
+EXPORT int cuStreamCreate(void** s, unsigned flags) {
+    BEGIN("cuStreamCreate", text(flags))
+    IN_CONTEXT
+    if (s == nullptr || flags > 1) return INVALID_VALUE;
+    d.streams.push_back(std::make_unique<long>());
+    *s = d.streams.back().get();
+    return 0;
 }
 EXPORT int cuStreamSynchronize(void* s) {
     BEGIN("cuStreamSynchronize", s ? "other" : "default")

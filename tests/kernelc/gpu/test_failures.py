@@ -106,6 +106,11 @@ def of_another_stream(driver):
     kc.zeros(777_000, device="cuda")
 
 
+def a_new_stream():
+    devices.device()._idle_streams.clear()
+    kc.cuda.Stream()
+
+
 def of_another_gpu(driver):
     with driver.context_of_another():
         kc.zeros(3, device="cuda")
@@ -134,6 +139,7 @@ ACTIONS = {
     "cuMemcpyDtoHAsync_v2": lambda d: kc.zeros(3, device="cuda").numpy(),
     "cuMemcpyDtoDAsync_v2": lambda d: copied(),
     "cuMemsetD8Async": lambda d: kc.zeros(3, device="cuda"),
+    "cuStreamCreate": lambda d: a_new_stream(),
     "cuStreamSynchronize": lambda d: kc.cuda.synchronize(),
     "cuLaunchKernel": lambda d: launched(),
 }

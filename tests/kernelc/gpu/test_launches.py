@@ -476,6 +476,27 @@ def test_streams(driver):
         pass
 
 
+def test_streams_of_ones_own(driver):
+    x, y, z = on_gpu(np.arange(3.0), np.zeros(3), np.zeros(3))
+    first, second = kc.cuda.Stream(), kc.cuda.Stream()
+    assert first.cuda_stream != second.cuda_stream
+    with kc.cuda.stream(first):
+        kc.launch(scaled, 3, [x], [y])
+    with kc.cuda.stream(second):
+        kc.launch(scaled, 3, [x], [z])
+    if driver is not None:
+        assert driver.queued() == 2
+    first.synchronize()
+    if driver is not None:
+        assert driver.queued() == 1
+    second.synchronize()
+    np.testing.assert_array_equal(y.numpy(), [0, 3, 6])
+    np.testing.assert_array_equal(z.numpy(), [0, 3, 6])
+    handle = second.cuda_stream
+    del second
+    assert kc.cuda.Stream().cuda_stream == handle  # used again, not made anew
+
+
 def test_a_stream_does_not_wait_for_another(driver):
     """What is on a stream is done when that stream is waited for, and no earlier: nothing goes to another one."""
     if driver is None:

@@ -391,3 +391,23 @@ def test_a_full_gpu_gives_the_pool_back_first(driver):
     finally:
         driver.limit(0)
     assert kc.zeros(1 << 22, device="cuda").numpy().sum() == 0
+
+
+def test_a_stream_is_busy_until_it_was_waited_for(driver, monkeypatch):
+    """Another thread may ask for memory meanwhile. What a third one adds meanwhile counts, too."""
+    gpu, seen = devices.device(), []
+    wait = gpu.driver.cuStreamSynchronize
+
+    def meanwhile(stream):
+        seen.append(stream in gpu._busy)
+        wait(stream)
+        if len(seen) == 2:
+            gpu.queue()
+
+    kc.zeros(3, device="cuda")
+    monkeypatch.setattr(gpu.driver, "cuStreamSynchronize", meanwhile)
+    gpu.synchronize()
+    assert seen == [True] and 0 not in gpu._busy
+    kc.zeros(3, device="cuda")
+    gpu.synchronize()
+    assert seen == [True, True] and 0 in gpu._busy

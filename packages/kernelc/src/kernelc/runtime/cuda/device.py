@@ -74,6 +74,7 @@ class Device:
         """Streams that may have work left, with the number of the last piece of it."""
         self._pieces = itertools.count()
         self._lock, self._busy_lock = threading.Lock(), threading.Lock()
+        self._idle_streams: list[int] = []
         self._modules: dict[str, c_void_p] = {}
         self._scratch: dict[tuple[str, int], Memory] = {}
 
@@ -93,6 +94,15 @@ class Device:
     @stream.setter
     def stream(self, handle: int) -> None:
         self._local.stream = handle
+
+    def new_stream(self) -> int:
+        """A stream that nobody else works on. It waits for the default one, and that for it, as CUDA's do."""
+        try:
+            return self._idle_streams.pop()
+        except IndexError:
+            handle = c_void_p()
+            self.calls().cuStreamCreate(byref(handle), 0)
+            return handle.value or 0
 
     def calls(self) -> drivers.Driver | drivers.Guest:
         """The driver, with the context current in this thread."""

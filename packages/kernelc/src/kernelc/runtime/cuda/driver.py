@@ -38,6 +38,7 @@ _FUNCTIONS: dict[str, tuple[Any, ...]] = {
     "cuMemcpyDtoHAsync_v2": (c_void_p, Pointer, c_size_t, c_void_p),
     "cuMemcpyDtoDAsync_v2": (Pointer, Pointer, c_size_t, c_void_p),
     "cuMemsetD8Async": (Pointer, c_ubyte, c_size_t, c_void_p),
+    "cuStreamCreate": (_HANDLES, c_uint),
     "cuStreamSynchronize": (c_void_p,),
     "cuLaunchKernel": (c_void_p, *([c_uint] * 7), c_void_p, POINTER(c_void_p), POINTER(c_void_p)),
 }
