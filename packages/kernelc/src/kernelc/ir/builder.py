@@ -81,7 +81,8 @@ class Builder:
         return out
 
     def query(self, what: str, axis: int, array: ArrayRef | None = None) -> Value:
-        out = Value(BOOL if what == "asked" else INT32, f"{array.name}.{what}{axis}" if array else f"{what}{axis}")
+        what_of = what if what == "asked" else f"{what}{axis}"
+        out = Value(BOOL if what == "asked" else INT32, f"{array.name}.{what_of}" if array else what_of)
         self.emit(Query(out, what, axis, array, self.span))
         return out
 
