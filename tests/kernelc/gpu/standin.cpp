@@ -39,7 +39,7 @@ struct Driver {
     std::recursive_mutex mutex;
     bool ready = false;
     char* arena = nullptr;
-    uint64_t used = 0;
+    uint64_t used = 0, accessible = 0;
     std::map<uint64_t, uint64_t> live;   // address -> bytes
     std::multimap<uint64_t, uint64_t> free;  // bytes -> address
     uint64_t limit = kArena;
@@ -62,7 +62,12 @@ int other_context;  // and this one's of one of another GPU
 long stream;  // and this one's of the one stream that is not the default
 
 void open_arena(bool open) {
-    mprotect(d.arena, d.used ? d.used : 4096, open || d.open ? PROT_READ | PROT_WRITE : PROT_NONE);
+    // Where memory is unified the host may touch that of the GPU: to open and close it takes longer than the work.
+    open = open || d.open || d.unified;
+    const uint64_t bytes = d.used ? d.used : 4096;
+    if (open && d.accessible >= bytes) return;
+    mprotect(d.arena, bytes, open ? PROT_READ | PROT_WRITE : PROT_NONE);
+    d.accessible = open ? bytes : 0;
 }
 
 int begin(const char* name, const std::string& arguments) {
