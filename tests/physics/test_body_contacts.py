@@ -99,7 +99,7 @@ def test_contact_turns_with_the_world_and_ignores_uniform_motion(seed):
 @given(seeds)
 def test_springs_of_contacts_are_minus_the_slope_of_their_energy(seed):
     model = thrown(seed).replace({"contact.kd": 0.0, "contact.kf": 0.0})
-    rng, h = np.random.default_rng(seed), 1e-7  # smaller than the way to the next kink
+    rng, h = np.random.default_rng(seed), 1e-8  # smaller than the way to the next kink
     way = {f"{n}.x": rng.normal(size=3) for n in NAMES} | {"dust.x": rng.normal(size=(4, 3))}
     state = model.state0
 
