@@ -38,13 +38,13 @@ demo: $(VENV)/.installed
 	$(BIN)/nablasim demo --out $(OUT)
 
 test: $(VENV)/.dev
-	HYPOTHESIS_PROFILE=$${HYPOTHESIS_PROFILE:-ci} $(BIN)/python -m pytest -n $(WORKERS) $(ARGS)
+	HYPOTHESIS_PROFILE=$${HYPOTHESIS_PROFILE:-ci} $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal $(ARGS)
 
 nightly: $(VENV)/.dev
-	HYPOTHESIS_PROFILE=nightly KERNELC_TEST_CUDA=all KERNELC_AOT_LEVELS=baseline,avx2,avx512 $(BIN)/python -m pytest -n $(WORKERS) -m "nightly or not nightly" $(ARGS)
+	HYPOTHESIS_PROFILE=nightly KERNELC_TEST_CUDA=all KERNELC_AOT_LEVELS=baseline,avx2,avx512 $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m "nightly or not nightly" $(ARGS)
 
 cuda: $(VENV)/.dev
-	KERNELC_TEST_DEVICE=cuda $(BIN)/python -m pytest -n $(WORKERS) tests/kernelc tests/physics tests/render $(ARGS)
+	KERNELC_TEST_DEVICE=cuda $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal tests/kernelc tests/physics tests/render $(ARGS)
 
 gpu: $(VENV)/.dev
 	KERNELC_TEST_GPU=1 $(BIN)/python -m pytest -n 0 tests/kernelc/gpu $(ARGS)
