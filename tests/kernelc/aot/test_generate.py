@@ -143,6 +143,16 @@ def test_a_wheel_may_come_without_kernels(package, build_package, tmp_path):
     assert not (tmp_path / "site/springs/_kernels").exists()
 
 
+def test_a_file_whose_header_makes_no_sense_is_not_opened(installed, tmp_path):
+    whole = (installed / "springs/_kernels/baseline.so").read_bytes()
+    for number, (at, what) in enumerate([(54, b"\0\0"), (32, b"\xff" * 8), (56, b"\xff\xff")]):
+        library = tmp_path / f"{number}.so"
+        library.write_bytes(whole[:at] + what + whole[at + len(what) :])
+        assert not shipped.is_whole(library)
+    assert shipped.is_whole(installed / "springs/_kernels/baseline.so")
+    assert not shipped.is_whole(tmp_path / "nowhere.so")
+
+
 # -- declarations
 @kc.kernel
 def scaled(x: kc.Array[float], k: float, y: kc.Array[float]):

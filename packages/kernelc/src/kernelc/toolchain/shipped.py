@@ -107,10 +107,10 @@ def is_whole(library: Path) -> bool:
             (at,), (step, count) = struct.unpack_from("<Q", head, 32), struct.unpack_from("<HH", head, 54)
             file.seek(at)
             table = file.read(step * count)
-    except OSError:
+    except (OSError, OverflowError):
         return False
-    if len(table) < step * count:
-        return False
+    if step < 56 or len(table) < step * count:
+        return False  # a header of a segment has 56 bytes
     # Where each segment begins in the file, and how long it is.
     return all(sum(struct.unpack_from("<Q16xQ", table, n * step + 8)) <= size for n in range(count))
 
