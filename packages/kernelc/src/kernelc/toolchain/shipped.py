@@ -105,9 +105,9 @@ def is_whole(library: Path) -> bool:
             if len(head) < 64 or head[:6] != b"\x7fELF\x02\x01":
                 return True  # nothing that could be mapped: the loader says so
             (at,), (step, count) = struct.unpack_from("<Q", head, 32), struct.unpack_from("<HH", head, 54)
-            file.seek(at)
+            file.seek(min(at, size))
             table = file.read(step * count)
-    except (OSError, OverflowError):
+    except OSError:
         return False
     if step < 56 or len(table) < step * count:
         return False  # a header of a segment has 56 bytes
