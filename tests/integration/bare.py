@@ -1,6 +1,7 @@
 """Scenes of every kind, forward and backward, that use kernels of the packages only: what came out goes to a file.
 
-    python bare.py arrays.npz
+    python bare.py arrays.npz                        all of them
+    python bare.py arrays.npz adjoints-for-all       pictures, by the adjoints that come with wheels
 
 Run by test_wheels.py, in an environment without a compiler and in one with: the same comes out.
 """
@@ -144,7 +145,18 @@ def of_mine():
 
 CASES = (springs, cloth, solid, bodies, smoke, pictures, layers, neighbours)
 
+
+def use_adjoints_for_all():
+    """Where there is a compiler, too: gradients by some arrays come from the adjoint for all, as in wheels."""
+    from kernelc.runtime.compile import Variant
+
+    Variant.served = lambda self, seeds, *_: self.all_reals if self.adjoint_reads(seeds)[0] else seeds
+
+
 if __name__ == "__main__":
+    if sys.argv[2:] == ["adjoints-for-all"]:
+        use_adjoints_for_all()
+        CASES = (pictures,)
     where = {module.__name__: module.__file__ for module in (kc, ph, render)}
     found = {f"{case.__name__} {real}": case(real) for case in CASES for real in PRECISIONS}
     np.savez(sys.argv[1], **{f"{case} {name}": a for case, made in found.items() for name, a in made.items()})
