@@ -59,35 +59,41 @@ def screen_of(view, camera):
     return np.array([kx * x + skew * y + ox, ky * y + oy])
 
 
-def triangles_of(vertices, faces, camera, near):
-    """What is left of each face in front of the near plane: one triangle, two, or none."""
-    view = view_of(vertices, camera)
+CLOSEST, NEAR, FAR = 0.1, 1.0, 100.0
+"""Where faces are cut off and where SoftRas' z is 1, if `near` is None; and `far`."""
+
+
+def triangles_of(vertices, faces, camera, near, far=FAR):
+    """What is left of each face between the near plane and the far one."""
+    view, near = view_of(vertices, camera), CLOSEST if near is None else near
     found = []
     for f, face in enumerate(faces):
         corners = [Corner(view[v], np.eye(3)[k]) for k, v in enumerate(face)]
-        for part in clipped(corners, near):
-            for c in part:
-                c.screen = screen_of(c.view, camera)
-            found.append(Triangle(f, part))
+        for front in clipped(corners, near, 1):
+            for part in clipped(front, far, -1):
+                for c in part:
+                    c.screen = screen_of(c.view, camera)
+                found.append(Triangle(f, part))
     return found
 
 
-def clipped(corners, near):
-    front = [c.view[2] >= near for c in corners]
-    if all(front):
+def clipped(corners, plane, side):
+    """What is left of a triangle on one side of a plane: one, two, or none."""
+    left = [side * c.view[2] >= side * plane for c in corners]
+    if all(left):
         return [corners]
-    if not any(front):
+    if not any(left):
         return []
-    lonely = front.index(True) if sum(front) == 1 else front.index(False)
+    lonely = left.index(True) if sum(left) == 1 else left.index(False)
     a, b, c = (corners[(lonely + k) % 3] for k in range(3))
-    if sum(front) == 1:
-        return [[a, crossing(a, b, near), crossing(a, c, near)]]
-    p, q = crossing(a, b, near), crossing(a, c, near)
+    if sum(left) == 1:
+        return [[a, crossing(a, b, plane), crossing(a, c, plane)]]
+    p, q = crossing(a, b, plane), crossing(a, c, plane)
     return [[p, b, c], [p, c, q]]
 
 
-def crossing(a, b, near):
-    t = (near - a.view[2]) / (b.view[2] - a.view[2])
+def crossing(a, b, plane):
+    t = (plane - a.view[2]) / (b.view[2] - a.view[2])
     return Corner(a.view + t * (b.view - a.view), a.weights + t * (b.weights - a.weights))
 
 
@@ -176,27 +182,28 @@ def soft_coverage(p, tri, sigma, cutoff):
 
 
 # -- pictures
-def silhouette(vertices, faces, camera, size, *, sigma=1e-4, near=1.0, cutoff=SILHOUETTE_CUTOFF, units=(1.0, 1.0)):
+def silhouette(vertices, faces, camera, size, *, sigma=1e-4, near=None, far=FAR, cutoff=SILHOUETTE_CUTOFF,
+               units=(1.0, 1.0)):  # fmt: skip
     """1 - Π(1 - D). `units` scales NDC: (W / 2, H / 2) measures distances in pixels."""
     p = np.stack(pixel_centres(size), -1) * units
     keep = np.ones(size)
-    for t in triangles_of(vertices, faces, camera, near):
+    for t in triangles_of(vertices, faces, camera, near, far):
         D, counts = soft_coverage(p, t.screen * units, sigma, cutoff)
         keep *= np.where(counts, 1 - D, 1)
     return 1 - keep
 
 
-def softras(vertices, faces, camera, size, surface, *, background, sigma=1e-4, gamma=1e-4, eps=1e-3, near=1.0,
-            far=100.0, units=(1.0, 1.0), composite=False):  # fmt: skip
+def softras(vertices, faces, camera, size, surface, *, background, sigma=1e-4, gamma=1e-4, eps=1e-3, near=None,
+            far=FAR, units=(1.0, 1.0), composite=False):  # fmt: skip
     """RGBA. `surface(face, weights)` is the colour (H, W, 3) of a face at weights (H, W, 3) of its corners."""
     p = np.stack(pixel_centres(size), -1) * units
     rows = []
     keep = np.ones(size)
-    for t in triangles_of(vertices, faces, camera, near):
+    for t in triangles_of(vertices, faces, camera, near, far):
         D, counts = soft_coverage(p, t.screen * units, sigma, COLOUR_CUTOFF)
         keep *= np.where(counts, 1 - D, 1)
         w, depth = perspective_weights(barycentrics(p, t.screen * units), t.depth, camera[3])
-        z = (far - depth) / (far - near)
+        z = (far - depth) / (far - (NEAR if near is None else near))
         rows.append((np.where(counts, D, 0.0), z, surface(t.face, w @ t.weights)))
     alpha = 1 - keep
     # Everything relative to the nearest, so that nothing overflows; it cancels.
@@ -217,11 +224,11 @@ def softras(vertices, faces, camera, size, surface, *, background, sigma=1e-4, g
     return np.concatenate([mean, alpha[..., None]], -1)
 
 
-def visible(vertices, faces, camera, size, *, near=1.0, cull=False, units=(1.0, 1.0)):
+def visible(vertices, faces, camera, size, *, near=None, far=FAR, cull=False, units=(1.0, 1.0)):
     """The nearest face of each pixel (-1: none), the weights of its corners in space, and the depth."""
     p = np.stack(pixel_centres(size), -1) * units
     face, nearest, weights = np.full(size, -1), np.full(size, np.inf), np.zeros((*size, 3))
-    for t in triangles_of(vertices, faces, camera, near):
+    for t in triangles_of(vertices, faces, camera, near, far):
         tri = t.screen * units
         if cull and twice_area(tri) <= 0:
             continue
@@ -232,19 +239,20 @@ def visible(vertices, faces, camera, size, *, near=1.0, cull=False, units=(1.0, 
     return face, weights, nearest
 
 
-def hard(vertices, faces, camera, size, surface, *, background, near=1.0, cull=False):
+def hard(vertices, faces, camera, size, surface, *, background, near=None, far=FAR, cull=False):
     """RGBA by a z-buffer."""
-    face, weights, _ = visible(vertices, faces, camera, size, near=near, cull=cull)
+    face, weights, _ = visible(vertices, faces, camera, size, near=near, far=far, cull=cull)
     colour = paint(face, weights, surface, background, len(faces))
     return np.concatenate([colour, (face >= 0)[..., None].astype(float)], -1)
 
 
-def dibr(vertices, faces, camera, size, surface, *, background, sigmainv=7000.0, near=1.0, units=(1.0, 1.0)):
+def dibr(vertices, faces, camera, size, surface, *, background, sigmainv=7000.0, near=None, far=FAR,
+         units=(1.0, 1.0)):  # fmt: skip
     """RGBA: nearest front face where one covers the pixel, else a mask that falls off with the distance."""
     p = np.stack(pixel_centres(size), -1) * units
-    face, weights, _ = visible(vertices, faces, camera, size, near=near, cull=True)
+    face, weights, _ = visible(vertices, faces, camera, size, near=near, far=far, cull=True)
     keep = np.ones(size)
-    for t in triangles_of(vertices, faces, camera, near):
+    for t in triangles_of(vertices, faces, camera, near, far):
         d2, _ = squared_distance(p, t.screen * units)
         e = np.exp(-sigmainv * d2)
         keep *= np.where(e >= DIBR_CUTOFF, -np.expm1(-sigmainv * d2), 1)

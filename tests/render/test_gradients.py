@@ -210,6 +210,17 @@ def test_depth_normals_and_flow():
     check(lambda x, y: (renderer(x, faces, output="flow", moved=y) * w2).sum(), vertices, moved, rtol=1e-4)
 
 
+@pytest.mark.parametrize("mode", ["softras", "dibr", "hard"])
+def test_faces_that_both_planes_cut(mode):
+    vertices, faces = tensors("objects")
+    style = SOFT if mode == "softras" else {"sigmainv": 300.0} if mode == "dibr" else {}
+    renderer = render.Renderer(camera_of(), mode=mode, size=SIZE, near=2.2, far=2.7, **style)
+    w = weights(*SIZE, 4)
+    check(lambda x, c: (renderer(x, faces, colors=c) * w).sum(), vertices, colours(len(vertices)), step=1e-7, rtol=1e-4)
+    if mode == "softras":
+        check(lambda x: (renderer(x, faces, output="silhouette") * w[..., 0]).sum(), vertices, step=1e-7, rtol=1e-4)
+
+
 def test_supersampled_pictures():
     vertices, faces = tensors("soup")
     renderer, w = render.Renderer(camera_of(), size=(7, 9), sampling=2, **SOFT), weights(7, 9, 4)

@@ -1,6 +1,7 @@
 """Every kind of picture against the slow, obvious reference, in both precisions, on scenes with everything in them."""
 
 import inspect
+import warnings
 
 import numpy as np
 import pytest
@@ -118,6 +119,65 @@ def test_depth_and_faces():
         np.testing.assert_allclose(found["depth"].numpy(), np.where(face >= 0, depth, 50.0), atol=1e-9)
 
 
+FAR_AWAY = {"far": 2.7}  # cuts through all scenes
+
+
+@pytest.mark.parametrize("perspective", [True, False])
+@pytest.mark.parametrize("name", ["objects", "clipped"])
+@pytest.mark.parametrize("near", [None, 1.7])
+def test_far_and_near_cut_in_every_mode(name, perspective, near):
+    vertices, faces = scene(name)
+    camera, paint, planes = camera_of(perspective), colours(len(vertices)), {"near": near, **FAR_AWAY}
+    surface, view = reference.vertex_colours(paint, faces), for_reference(camera, SIZE)
+    for mode, style in (("softras", SOFT), ("dibr", {"sigmainv": 300.0}), ("hard", {})):
+        named = {"background": BACKGROUND, **style, **planes}
+        expected = getattr(reference, mode)(vertices, faces, view, SIZE, surface, **named)
+        renderer = render.Renderer(camera, mode=mode, size=SIZE, **named)
+        np.testing.assert_allclose(draw(renderer, vertices, faces, torch.float64, colors=paint), expected, atol=1e-9)
+    expected = reference.silhouette(vertices, faces, view, SIZE, **planes)
+    found = render.Silhouette(camera, size=SIZE, **planes)(vertices, faces).numpy()
+    np.testing.assert_allclose(found, expected, atol=1e-9)
+    # And something was cut off.
+    whole = reference.silhouette(vertices, faces, view, SIZE)
+    assert np.abs(expected - whole).max() > 0.5
+
+
+@pytest.mark.parametrize("mode", ["softras", "dibr", "hard"])
+def test_the_background_is_never_nearer_than_an_object(mode):
+    camera = render.Camera.look_at((0, 0, 0), (0, 0, -1), fov=60)
+    for at, seen in ((50.0, True), (99.0, True), (150.0, False), (1e4, False)):
+        mesh = render.Mesh.box((20.0, 20.0, 1.0)).moved(by=(0, 0, -at))
+        found = render.Renderer(camera, mode=mode, size=(9, 9))(mesh, output=["depth", "silhouette", "rgba", "face"])
+        depth = found["depth"].numpy()
+        assert depth.max() == 100.0 and (depth.min() < 100.0) == seen == (found["face"].max().item() >= 0)
+        assert (found["silhouette"][4, 4].item() > 0.5) == (found["rgba"][4, 4, 3].item() > 0.5) == seen
+
+
+@pytest.mark.parametrize("mode", ["softras", "dibr", "hard"])
+def test_what_is_near_is_drawn_without_being_asked_for(mode):
+    camera = render.Camera.look_at((0, 0, 0), (0, 0, -1), fov=60)
+    for perspective in (camera, render.Camera.look_at((0, 0, 0), (0, 0, -1), scale=0.5)):
+        for at in (0.15, 0.3, 0.8, 3.0):
+            mesh = render.Mesh.box((at / 4, at / 4, at / 4)).moved(by=(0, 0, -at))
+            image = render.Renderer(perspective, mode=mode, size=(201, 201))(mesh)
+            assert image[100, 100, 3].item() > 0.5, (mode, at)
+
+
+def test_what_is_cut_off_by_default_is_said():
+    camera = render.Camera.look_at((0, 0, 0), (0, 0, -1), fov=60)
+    small, large = (render.Mesh.box((s, s, s)).moved(by=(0, 0, -2 * s)) for s in (0.002, 0.5))
+    mesh = render.Mesh.join([large, small])
+    text = r"12 faces are cut off \(the first is 12, of object 1\): .* than near=0.1. Renderer\(…, near=0.000"
+    with pytest.warns(UserWarning, match=text):
+        render.Renderer(camera, size=(9, 9))(mesh)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert render.Renderer(camera, size=(9, 9), near=0.0003)(small)[4, 4, 3].item() > 0.5
+        render.Renderer(camera, size=(9, 9), near=0.1)(mesh)  # as asked
+        ground = render.Mesh.plane(10.0, height=-0.5)  # from behind the camera to far in front
+        assert render.Renderer(camera, size=(9, 9))(ground)[8, 4, 3].item() > 0.5
+
+
 @pytest.mark.parametrize("size", [(1, 1), (2, 33), (19, 3), (13, 13)])
 def test_pictures_of_any_size(size):
     vertices, faces = scene("objects")
@@ -132,7 +192,7 @@ def test_pictures_of_any_size(size):
 
 def test_settings_begin_as_in_the_papers():
     found = {name: p.default for name, p in inspect.signature(render.Renderer).parameters.items()}
-    wanted = {"mode": "softras", "sigma": 1e-4, "gamma": 1e-4, "eps": 1e-3, "near": 1.0, "far": 100.0}
+    wanted = {"mode": "softras", "sigma": 1e-4, "gamma": 1e-4, "eps": 1e-3, "near": None, "far": 100.0}
     wanted |= {"sigmainv": 7000.0, "sigma_pixels": None, "composite": False, "sampling": 1, "wrap": "clamp"}
     assert {name: found[name] for name in wanted} == wanted
     # And the reference, which has the same defaults, agrees.

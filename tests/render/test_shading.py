@@ -111,6 +111,20 @@ def test_spherical_harmonics_and_given_normals(mode):
     agree(found, expected(mode, vertices, faces, camera, surface), renderer, vertices, faces, normals=normals)
 
 
+@pytest.mark.parametrize("mode", MODES)
+def test_flat_shading_takes_no_normals_that_are_given(mode):
+    vertices, faces = scene("sphere")
+    given = np.random.default_rng(3).normal(size=vertices.shape)
+    lights = [render.Ambient(0.2), render.Directional((1, 1, 1), color=0.8)]
+    flat = render.Renderer(camera_of(), lights, mode=mode, size=SIZE, smooth=False)
+    named = {"output": ["rgba", "normals"]}
+    wanted, found = flat(vertices, faces, **named), flat(vertices, faces, normals=given, **named)
+    smooth = render.Renderer(camera_of(), lights, mode=mode, size=SIZE)(vertices, faces, normals=given, **named)
+    for name in wanted:
+        assert np.array_equal(found[name].numpy(), wanted[name].numpy())
+        assert not np.allclose(found[name].numpy(), smooth[name].numpy())
+
+
 @pytest.mark.parametrize("smooth", [True, False])
 def test_normals(smooth):
     vertices, faces = scene("objects")
@@ -165,7 +179,7 @@ def test_flow_is_where_the_point_that_is_seen_goes(name):
     point = np.einsum("ijk,ijkc->ijc", weights, moved[faces[face]])
     pixels, depth = other.to_pixels(point, SIZE)
     here = np.stack(np.meshgrid(*map(np.arange, SIZE), indexing="ij"), -1)
-    wanted = np.where(((face >= 0) & (depth >= 1.0))[..., None], (pixels - here)[..., ::-1], 0.0)
+    wanted = np.where(((face >= 0) & (depth >= reference.CLOSEST))[..., None], (pixels - here)[..., ::-1], 0.0)
     renderer = render.Renderer(camera, mode="hard", size=SIZE)
     found = renderer(vertices, faces, output="flow", moved=moved, moved_camera=other).numpy()
     assert np.abs(wanted).max() > 1

@@ -5,6 +5,7 @@ The values are tensors, for a call that is an operation of autograd, or arrays o
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -44,7 +45,7 @@ class Inputs:
     perspective: bool
     moved_perspective: bool
     clips: bool
-    """Whether something may be nearer than the near plane."""
+    """Whether something may be nearer than the near plane, or beyond the far one."""
     lit: bool
     shines: bool
     harmonics: bool
@@ -60,10 +61,12 @@ class Inputs:
 
 
 def gather(
-    mesh: Mapping[str, Any], camera: Camera, size: tuple[int, int], *, near: float, lights: Sequence[Light] | None,
-    material: Material, shines: bool, background: Any, moved: Any, moved_camera: Camera | None,
+    mesh: Mapping[str, Any], camera: Camera, size: tuple[int, int], *, near: float, far: float, warns: bool,
+    lights: Sequence[Light] | None, material: Material, shines: bool, background: Any, moved: Any,
+    moved_camera: Camera | None,
 ) -> Inputs:  # fmt: skip
-    """Check everything, and bring it into the shapes that the kernels read."""
+    """Check everything, and bring it into the shapes that the kernels read. With `warns`, faces that are lost because
+    they are nearer than `near` are named."""
     vertices = mesh["vertices"]
     on_tape = is_array(vertices) or (isinstance(vertices, (list, tuple)) and any(map(is_array, vertices)))
     make = _Arrays(vertices) if on_tape else _Tensors(vertices)
@@ -92,19 +95,37 @@ def gather(
     if mesh.get("objects") is not None:
         check_objects(_numpy(mesh["objects"]), face_count)
         objects[:face_count] = _numpy(mesh["objects"])
+    depth = _depths(found["vertices"], found["pose"])
+    if warns:
+        _say_what_is_lost(depth, _numpy(found["faces"])[:face_count], objects, near)
     return Inputs(
         list(found), list(found.values()), frames, face_count, is_batch, on_tape, camera.perspective, other.perspective,
-        on_tape or _is_nearer(found["vertices"], found["pose"], near),
+        on_tape or bool((depth < near + 1e-5 * abs(near)).any() or (depth > far - 1e-5 * abs(far)).any()),
         packed is not None, packed is not None and packed.shines, packed is not None and packed.harmonics, objects,
     )  # fmt: skip
 
 
-def _is_nearer(vertices: Any, pose: Any, near: float) -> bool:
-    """Whether any vertex is nearer to a camera than the near plane."""
+def _depths(vertices: Any, pose: Any) -> Any:
+    """(frames, vertices): how far in front of the camera they are."""
     x, rows = _numpy(vertices), _numpy(pose)
     back, eye = rows[:, 6:9], rows[:, 9:12]
-    depth = (eye * back).sum(1)[:, None] - (x @ back[:, :, None])[..., 0]
-    return bool((depth < near * (1 + 1e-5)).any())
+    return (eye * back).sum(1)[:, None] - (x @ back[:, :, None])[..., 0]
+
+
+def _say_what_is_lost(depth: Any, faces: Any, objects: Any, near: float) -> None:
+    """Warn about faces in front of the camera that are nearer than the near plane as a whole."""
+    if not ((depth > 0) & (depth < near)).any():
+        return
+    corners = depth[:, faces]
+    lost = ((corners < near).all(-1) & (corners > 0).any(-1)).any(0)
+    if lost.any():
+        which = np.flatnonzero(lost)
+        nearest = corners[:, which].max(-1).min()
+        warnings.warn(
+            f"{len(which)} faces are cut off (the first is {which[0]}, of object {objects[which[0]]}): they are nearer "
+            f"to the camera, {nearest:.3g}, than near={near:.3g}. Renderer(…, near={nearest / 10:.2g}) draws them",
+            stacklevel=6,
+        )
 
 
 def _add_paint(found: dict[str, Any], mesh: Mapping[str, Any], make: Any, count: int, faces: int) -> None:

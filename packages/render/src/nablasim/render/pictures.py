@@ -98,17 +98,17 @@ class Surface:
             kc.launch(bands.gather_uvs, made.shape, [self.uvs, indices], [made])
         else:
             made = like(self.uvs, (t.frames, t.slots), kc.vec(6))
-            kc.launch(bands.mix_uvs, made.shape, [for_frames(self.uvs, t.frames), indices, t.mix, t.half], [made])
+            kc.launch(bands.mix_uvs, made.shape, [for_frames(self.uvs, t.frames), indices, t.mix, t.part], [made])
         return made
 
     def corner_normals(self, t: Triangles) -> Array:
-        """(frames, slots, 9): those given; or of the vertices, weighted by area; or of the faces."""
-        if self.normals is not None:
-            return corner_vectors(self.normals, t)
+        """(frames, slots, 9): of the faces; or those given; or of the vertices, weighted by area."""
         if not self.smooth:
             made = like(self.points, (self.points.shape[0], self.faces.shape[0]), kc.float3)
             kc.launch(bands.face_normals, made.shape, [self.points, self.faces], [made])
             return repeated(made, t)
+        if self.normals is not None:
+            return corner_vectors(self.normals, t)
         shape = self.points.shape[:2]
         total = kc.zeros(shape, dtype=kc.float3, real=precision(self.points))
         made = like(self.points, shape, kc.float3)
@@ -125,14 +125,14 @@ def corner_vectors(values: Array, t: Triangles) -> Array:
         kc.launch(bands.gather_vectors, made.shape, [values, t.faces], [made])
     else:
         made = like(t.corner, (t.frames, t.slots), kc.vec(9))
-        kc.launch(bands.mix_vectors, made.shape, [for_frames(values, t.frames), t.faces, t.mix, t.half], [made])
+        kc.launch(bands.mix_vectors, made.shape, [for_frames(values, t.frames), t.faces, t.mix, t.part], [made])
     return made
 
 
 def repeated(values: Array, t: Triangles) -> Array:
     """(n, faces) vectors to (n, slots) of three."""
     made = like(t.corner, (values.shape[0], t.slots), kc.vec(9))
-    kc.launch(bands.repeat_vectors, made.shape, [values, t.half], [made])
+    kc.launch(bands.repeat_vectors, made.shape, [values, t.part], [made])
     return made
 
 
@@ -244,7 +244,7 @@ def indices(seen: Seen, numbers: Any) -> Array:
     """(frames, height, width) whole numbers: numbers[face], -1 where nothing is seen."""
     t = seen.t
     image = kc.empty((t.frames, *t.screen.size), dtype=int)
-    inputs = [tiled(seen.slot, t), t.half, *grain(t.screen), numbers]
+    inputs = [tiled(seen.slot, t), t.part, *grain(t.screen), numbers]
     kc.launch(resolve.resolve_index, image.shape, inputs, [image])
     return image
 
@@ -255,7 +255,7 @@ def flow(seen: Seen, points: Array, pose: Array, lens: Array, *, perspective: bo
     t, moved, image = seen.t, samples(seen.t, kc.float2), picture(seen.t, kc.float2)
     view = for_bands(view_of(points, pose), t.frames)
     mix = t.mix if t.mix is not None else kc.zeros((1, 1), dtype=kc.mat33, real=precision(points))
-    inputs = [view, for_bands(lens, t.frames), t.faces, mix, t.half, int(perspective), near]
+    inputs = [view, for_bands(lens, t.frames), t.faces, mix, t.part, int(perspective), near]
     inputs += [*t.screen.place, seen.slot, seen.weights]
     kc.launch(visible.flow_seen, t.screen.grid(t.frames), inputs, [moved])
     inputs = [tiled(moved, t), tiled(seen.slot, t), 1.0 / t.screen.sampling, *grain(t.screen)]

@@ -83,8 +83,8 @@ class Triangles:
     items: Array
     mix: Array | None = None
     """(frames, slots) 3 × 3 weights, where faces may have been clipped."""
-    half: int = 0
-    """Where the second slots of faces begin, if they have any."""
+    part: int = 0
+    """Where the second slots of faces begin, if they have any; then the third and the fourth."""
     _copies: dict[str, Array] = field(default_factory=dict)
 
     @property
@@ -163,29 +163,29 @@ def view_of(points: Array, pose: Array) -> Array:
 
 def lay_out(
     view: Array, faces: Array, count: int, lens: Array, screen: Screen, *, perspective: bool, near: Number,
-    reach: Number, clips: bool,
+    far: Number, reach: Number, clips: bool,
 ) -> Triangles:  # fmt: skip
     """Triangles on the screen, whose soft borders reach `reach` far, and lists of them for all tiles.
 
-    Without `clips` nothing may be nearer than `near`. What is launched here may be recorded, and run again with other
-    vertices: there is room for longer lists, and where they do not fit they are replaced by all faces.
+    Without `clips` nothing may be nearer than `near` or beyond `far`. What is launched here may be recorded, and run
+    again with other vertices: there is room for longer lists, and where they do not fit they are replaced by all faces.
     """
     frames = view.shape[0]
-    half = max(64, -(-count // 64) * 64)
-    grid = (frames, 2 * half if clips else half)
+    part = max(64, -(-count // 64) * 64)
+    grid = (frames, 4 * part if clips else part)
     corner, deep = like(view, grid, kc.vec(6)), like(view, grid, kc.float3)
     there, mix = kc.empty(grid, dtype=int), None
     common = [view, faces, lens, int(perspective), screen.units, count]
     if clips:
         mix = like(view, grid, kc.mat33)
-        kc.launch(triangles.clip_faces, grid, [*common, near, half], [corner, deep, mix, there])
+        kc.launch(triangles.clip_faces, grid, [*common, near, far, part], [corner, deep, mix, there])
     else:
         kc.launch(triangles.project_faces, grid, common, [corner, deep, there])
     edges, box = like(view, grid, kc.vec(22)), kc.empty(grid, dtype=kc.int4)
     kc.launch(triangles.tabulate, grid, [corner, there, screen.units, reach, screen.rows, screen.columns], [edges, box])
     starts, items = _lists(box, screen)
     return Triangles(
-        screen, frames, faces, count, int(perspective), corner, deep, edges, starts, items, mix, half if clips else 0
+        screen, frames, faces, count, int(perspective), corner, deep, edges, starts, items, mix, part if clips else 0
     )
 
 

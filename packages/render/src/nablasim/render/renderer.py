@@ -25,6 +25,11 @@ from nablasim.render.raster import Screen, for_frames, lay_out, points_for_frame
 MODES = ("softras", "dibr", "hard")
 OUTPUTS = ("rgba", "silhouette", "depth", "normals", "face", "object", "flow")
 SHADINGS = ("color", "lambert", "phong")
+NEAR, FAR = 1.0, 100.0
+"""SoftRas' own planes, between which its z falls from 1 to 0."""
+CLOSEST = 0.1
+"""Where faces are cut off, unless told otherwise: a fixed place, so that no picture jumps when something moves. Not
+closer: faces that pass beside the camera are wider on the screen by as much, and float32 loses as many digits."""
 HUGE = 1e30
 """Numbers behind the settings stay below this, which a float32 holds: sharper or softer than that is nothing to see."""
 
@@ -38,15 +43,16 @@ class Renderer(torch.nn.Module):
     size: (height, width) in pixels
     shading: "color", "lambert" or "phong"; "lambert" if there are lights
     material: of all surfaces; ks and shininess count for "phong"
-    smooth: interpolate normals of vertices, instead of one normal per face
+    smooth: interpolate normals of vertices, given or not, instead of one normal per face
     sigma: how soft edges are (SoftRas), in NDC squared; sigma_pixels: the same as a length in pixels, for all modes
-    gamma, eps, near, far: how nearer faces hide others, and what the background weighs (SoftRas)
+    gamma, eps: how nearer faces hide others, and what the background weighs (SoftRas)
+    near, far: what is nearer or farther is cut off, in every mode; SoftRas' weights fall from one to the other.
+        By default these weights begin at 1, and faces are cut off at 0.1, with a warning where some are lost
     composite: faces over the background by alpha, instead of the background as one more face (SoftRas)
     sigmainv: how fast DIB-R's mask falls off, in NDC
     cull: only faces that are counter-clockwise on the screen are seen ("dibr": always)
     sampling: samples along each side of a pixel
     wrap: what lies outside of a texture: "clamp" (its border) or "wrap" (it repeats)
-    near: what is nearer is cut off, in every mode
     """
 
     def __init__(
@@ -64,8 +70,8 @@ class Renderer(torch.nn.Module):
         sigma_pixels: float | None = None,
         gamma: float = 1e-4,
         eps: float = 1e-3,
-        near: float = 1.0,
-        far: float = 100.0,
+        near: float | None = None,
+        far: float = FAR,
         composite: bool = False,
         sigmainv: float = 7000.0,
         cull: bool = False,
@@ -94,16 +100,26 @@ class Renderer(torch.nn.Module):
             check_number(name, getattr(self, name), positive=True)
         if self.sigma_pixels is not None:
             check_number("sigma_pixels", self.sigma_pixels, positive=True)
-        for name in ("eps", "near", "far"):
+        for name in ("eps", "far") if self.near is None else ("eps", "near", "far"):
             check_number(name, getattr(self, name))
         if not isinstance(self.sampling, int) or self.sampling < 1:
             raise ValueError(f"sampling is a whole number of samples along a pixel, not {self.sampling!r}")
         _check_camera(self.camera)
-        if not self.near < self.far or (self.camera.perspective and not self.near > 0):
+        if not self.closest < self.far or (self.camera.perspective and not self.closest > 0):
             raise ValueError(
                 f"near must be above zero and below far, not near={self.near}, far={self.far}: a perspective camera "
                 "sees nothing at its own place"
             )
+
+    @property
+    def closest(self) -> float:
+        """Where faces are cut off: at `near`; by default close to the camera."""
+        return CLOSEST * min(1.0, float(self.far)) if self.near is None else float(self.near)
+
+    @property
+    def first(self) -> float:
+        """Where SoftRas' z is 1: at `near`; by default the paper's, if that is in front of `far`."""
+        return (NEAR if self.far > NEAR else self.closest) if self.near is None else float(self.near)
 
     def forward(
         self,
@@ -154,7 +170,7 @@ class Renderer(torch.nn.Module):
                 raise TypeError("give vertices and faces, or a Mesh")
             mesh = {"vertices": vertices, **given}
         inputs = gather(
-            mesh, camera or self.camera, size, near=float(self.near),
+            mesh, camera or self.camera, size, near=self.closest, far=float(self.far), warns=self.near is None,
             lights=self.lights if self.is_lit else None, material=self.material, shines=self.shading == "phong",
             background=self.background, moved=self._moved(names, moved), moved_camera=moved_camera,
         )  # fmt: skip
@@ -222,11 +238,11 @@ def softness(style: Renderer) -> dict[str, float]:
         "mask": pictures.mask_limit(sigmainv),
         "hard": 0.0,
     }
-    near, far = float(style.near), float(style.far)
-    infinity = far - float(style.eps) * (far - near)  # the depth whose z is eps
+    first, far = style.first, float(style.far)
+    infinity = far - float(style.eps) * (far - first)  # the depth whose z is eps
     numbers = {
-        "scale": 1 / sigma, "sigmainv": sigmainv, "near": near, "far": far, "infinity": infinity,
-        "start": HUGE if style.composite else infinity, "sharpness": 1 / ((far - near) * float(style.gamma)),
+        "scale": 1 / sigma, "sigmainv": sigmainv, "near": style.closest, "far": far, "infinity": infinity,
+        "start": HUGE if style.composite else infinity, "sharpness": 1 / ((far - first) * float(style.gamma)),
         **{f"{name}_limit": limit for name, limit in limits.items()},
         **{f"{name}_reach": float(np.sqrt(limit)) for name, limit in limits.items()},
     }  # fmt: skip
@@ -278,8 +294,8 @@ class Scene:
                 self._view = view_of(self.points, self.row("pose"))
             self._triangles[border] = lay_out(
                 self._view, self.arrays["faces"], self.inputs.faces, self.row("lens"), self.screen,
-                perspective=self.inputs.perspective, near=self.numbers["near"], reach=self.numbers[f"{border}_reach"],
-                clips=self.inputs.clips,
+                perspective=self.inputs.perspective, near=self.numbers["near"], far=self.numbers["far"],
+                reach=self.numbers[f"{border}_reach"], clips=self.inputs.clips,
             )  # fmt: skip
         return self._triangles[border]
 

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from nablasim import physics as ph
 from nablasim.sysid.losses import Loss
 from nablasim.sysid.names import nearest
 from nablasim.sysid.observations import Bound, bind
@@ -98,6 +99,12 @@ class Problem:
     @property
     def names(self) -> list[str]:
         return self.space.names
+
+    def __content__(self) -> Any:
+        """What tells this problem from others, without what was compiled or copied for it (content.py)."""
+        values = {p.name: p.value for p in self.model.parameters()}
+        model = (self.model.layout, self.model.real, values) if isinstance(self.model, ph.Model) else self.model
+        return model, self.bound, self.simulation.dt, self.simulation.options, self.space.params
 
     def other(self, *, target: Any = None, observe: Any = None, loss: Loss | None = None) -> Problem:
         """The same problem with other data, another view of them, or another loss; what was compiled is shared."""

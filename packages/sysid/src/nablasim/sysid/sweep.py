@@ -1,24 +1,25 @@
 """Many problems at once: over the cores of this machine, or on a cluster of dask or ray that already exists.
 
 Each item that is finished is kept in a file of its own, if there is a folder: a sweep that was killed loses none of
-them, and the same call goes on with the rest.
+them, and the same call goes on with the rest. Several processes that make the same call share the work.
 """
 
 from __future__ import annotations
 
 import gc
-import hashlib
-import os
-import pickle
-import sys
+import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+from nablasim.sysid.pools import Dask, Job, Loky, Outcome, Pool, Ray, Run, Serial
 from nablasim.sysid.progress import shown
+from nablasim.sysid.results import Folder, Mark, Nowhere
 
 BACKENDS = ("loky", "dask", "ray", "serial")
+LOOK = 0.2
+"""Seconds between two looks at what other processes have finished."""
 
 
 class SweepFailed(RuntimeError):
@@ -38,6 +39,7 @@ def sweep(
     workers: int | None = None,
     address: Any = None,
     folder: str | Path | None = None,
+    key: str | None = None,
     progress: bool | None = None,
     **options: Any,
 ) -> list[Any]:
@@ -48,31 +50,27 @@ def sweep(
     backend: "loky" (processes of this machine), "dask" or "ray" (a cluster that runs), "serial"
     address: of the cluster, or a client of dask; by default the one that this process is connected to
     workers: how many processes of this machine; one per core by default
-    folder: where finished items are kept; a later call takes them from there. A folder belongs to one sweep.
+    folder: where finished items are kept; a later call takes them from there, and one at the same time shares the work.
+        A folder belongs to one sweep and one user: other items, options or another function are refused. Items are
+        compared by content, paths by the bytes of their files, functions by their code and what it reads.
+    key: stands for function, options and items where they cannot be compared; another one whenever they change
+
+    An item that fails, or whose worker dies twice, does not stop the others; `SweepFailed` has their results.
     """
     if backend not in BACKENDS:
         raise ValueError(f"backend is one of {', '.join(map(repr, BACKENDS))}, not {backend!r}")
     items = list(items)
-    if function is None:
-        function = partial(fitted, **options)
-    elif options:
+    if function is not None and options:
         raise TypeError(f"sweep has no {', '.join(map(repr, options))}: options are for problems, without a function")
-    kept = _Kept(folder, items)
+    kept = Nowhere() if folder is None else Folder(folder, Mark.of(function, dict(sorted(options.items())), items, key))
     results: list[Any] = [None] * len(items)
-    todo = []
-    for k, item in enumerate(items):
-        found, results[k] = kept.read(k)
-        if not found:
-            todo.append((k, item))
     errors: dict[int, str] = {}
-    run = {"loky": _loky, "dask": _dask, "ray": _ray, "serial": _serial}[backend]
-    with shown(f"{len(todo)} items", progress, total=len(items)) as bar:
-        done = len(items) - len(todo)
-        for k, ok, value in run(partial(_guarded, function), todo, workers, address) if todo else ():
-            done += 1
+    jobs = _Jobs(items, kept)
+    run = partial(_guarded, partial(fitted, **options) if function is None else function)
+    with shown(f"{len(items)} items", progress, total=len(items)) as bar:
+        for done, (k, ok, value) in enumerate(_outcomes(jobs, lambda: _pool(backend, run, jobs, workers, address)), 1):
             if ok:
                 results[k] = value
-                kept.write(k, value)
             else:
                 errors[k] = value
             bar.to(done, f"{done} of {len(items)} items" + (f", {len(errors)} failed" if errors else ""))
@@ -107,106 +105,96 @@ def _guarded(function: Callable[[Any], Any], job: tuple[int, Any]) -> tuple[int,
         gc.collect()
 
 
-Results = Iterator[tuple[int, bool, Any]]
+class _Jobs:
+    """Items that are not finished: those that nobody works on, and those that another process does."""
+
+    def __init__(self, items: Sequence[Any], kept: Nowhere):
+        self._items, self._kept = items, kept
+        self._free = list(range(len(items)))
+        self._elsewhere: list[int] = []
+        self.found: list[Outcome] = []
+        """Results that were there already."""
+
+    def __len__(self) -> int:
+        return len(self._free) + len(self._elsewhere)
+
+    def take(self) -> Job | None:
+        """The next item for this process; None if there is none at the moment."""
+        while self._free:
+            k = self._free.pop(0)
+            if self._is_found(k):
+                continue
+            if not self._kept.claim(k):
+                self._elsewhere.append(k)
+            elif self._is_found(k):  # Finished between the two looks.
+                self._kept.release(k)
+            else:
+                return k, self._items[k]
+        return None
+
+    def look(self) -> None:
+        """Ask again for what other processes work on: finished, or free because they gave up or died."""
+        if not self._free:
+            self._free, self._elsewhere = self._elsewhere, []
+
+    def give_up(self, k: int) -> None:
+        """An item that was taken, for whoever comes next."""
+        self._kept.release(k)
+
+    def end(self, outcome: Outcome) -> Outcome:
+        """Keep the result of an item that was taken."""
+        k, ok, value = outcome
+        try:
+            if ok:
+                self._kept.write(k, value)
+        except Exception as error:  # Whatever pickle says of somebody's classes.
+            return k, False, f"its result cannot be kept: {type(error).__name__}: {error}"
+        finally:
+            self._kept.release(k)
+        return outcome
+
+    def _is_found(self, k: int) -> bool:
+        found, value = self._kept.read(k)
+        if found:
+            self.found.append((k, True, value))
+        return found
 
 
-def _serial(run: Any, todo: Sequence[Any], workers: int | None, address: Any) -> Results:
-    return map(run, todo)
+def _outcomes(jobs: _Jobs, make: Callable[[], Pool]) -> Iterator[Outcome]:
+    """Of all items, as they come. The pool is made when there is something to do."""
+    pool: Pool | None = None
+    taken: set[int] = set()
+    try:
+        while True:
+            while (pool is None or len(taken) < pool.width) and (job := jobs.take()) is not None:
+                taken.add(job[0])
+                pool = pool or make()
+                pool.submit(job)
+            yield from jobs.found
+            jobs.found.clear()
+            if taken and pool is not None:
+                for outcome in pool.finished(LOOK if len(jobs) else None):
+                    taken.remove(outcome[0])
+                    yield jobs.end(outcome)
+            elif len(jobs):
+                time.sleep(LOOK)
+            else:
+                return
+            jobs.look()
+    finally:
+        if pool is not None:
+            pool.close()
+        for k in taken:
+            jobs.give_up(k)
 
 
-def _loky(run: Any, todo: Sequence[Any], workers: int | None, address: Any) -> Results:
+def _pool(backend: str, run: Run, jobs: _Jobs, workers: int | None, address: Any) -> Pool:
+    if backend == "dask":
+        return Dask(run, address)
+    if backend == "ray":
+        return Ray(run, address)
+    if backend == "serial":
+        return Serial(run)
     import joblib
 
-    count = min(workers or joblib.cpu_count(), len(todo))
-    jobs = (joblib.delayed(_alone)(run, job) for job in todo)
-    yield from joblib.Parallel(n_jobs=count, backend="loky", batch_size=1, return_as="generator_unordered")(jobs)
-
-
-def _dask(run: Any, todo: Sequence[Any], workers: int | None, address: Any) -> Results:
-    try:
-        import distributed
-    except ImportError as error:
-        raise ImportError('backend="dask" needs dask: pip install "nablasim-sysid[dask]"') from error
-    try:
-        if address is None:
-            client = distributed.get_client()
-        else:
-            client = address if isinstance(address, distributed.Client) else distributed.Client(address)
-    except (ValueError, OSError) as error:
-        raise RuntimeError(
-            'backend="dask" runs on a cluster that exists: make a distributed.Client first, or pass '
-            f'address="tcp://scheduler:8786" ({error})'
-        ) from error
-    futures = [client.submit(_alone, run, job, pure=False) for job in todo]
-    for _, result in distributed.as_completed(futures, with_results=True):
-        yield result
-
-
-def _ray(run: Any, todo: Sequence[Any], workers: int | None, address: Any) -> Results:
-    try:
-        import ray
-    except ImportError as error:
-        raise ImportError('backend="ray" needs ray: pip install "nablasim-sysid[ray]"') from error
-    if not ray.is_initialized():
-        if address is None:
-            raise RuntimeError('backend="ray" runs on a cluster that exists: ray.init() first, or pass address="auto"')
-        ray.init(address=address)
-    remote = ray.remote(_alone)
-    waiting = [remote.remote(run, job) for job in todo]
-    while waiting:
-        ready, waiting = ray.wait(waiting)
-        yield from ray.get(ready)
-
-
-def _alone(run: Any, job: tuple[int, Any]) -> tuple[int, bool, Any]:
-    """In a process beside others: one thread each, or they get in each other's way."""
-    import kernelc as kc
-
-    kc.config.threads = 1
-    os.environ["OMP_NUM_THREADS"] = "1"  # For torch, if it is imported later on.
-    if "torch" in sys.modules:
-        sys.modules["torch"].set_num_threads(1)
-    result: tuple[int, bool, Any] = run(job)
-    return result
-
-
-class _Kept:
-    """The folder of finished items: one file each, renamed into place, so that a kill leaves whole ones."""
-
-    def __init__(self, folder: str | Path | None, items: Sequence[Any]):
-        self.folder = None if folder is None else Path(folder)
-        if self.folder is None:
-            return
-        self.folder.mkdir(parents=True, exist_ok=True)
-        mark, file = _mark(items), self.folder / "sweep"
-        if not file.exists():
-            if any(self.folder.glob("*.pickle")):
-                raise ValueError(f"{self.folder} has items of something else: choose an empty folder")
-            _put(file, mark.encode())
-        elif file.read_text() != mark:
-            raise ValueError(f"{self.folder} belongs to a sweep of other items: remove it or choose another folder")
-
-    def read(self, k: int) -> tuple[bool, Any]:
-        file = None if self.folder is None else self.folder / f"{k:06d}.pickle"
-        if file is None or not file.exists():
-            return False, None
-        return True, pickle.loads(file.read_bytes())
-
-    def write(self, k: int, value: Any) -> None:
-        if self.folder is not None:
-            _put(self.folder / f"{k:06d}.pickle", pickle.dumps(value))
-
-
-def _put(file: Path, content: bytes) -> None:
-    aside = file.with_name(f".{file.name}.{os.getpid()}")
-    aside.write_bytes(content)
-    aside.replace(file)
-
-
-def _mark(items: Sequence[Any]) -> str:
-    """What tells these items from others: what problems look for in what, and what else there is in words."""
-    from nablasim.sysid.fit import fingerprint
-
-    texts = [fingerprint(item, {}) if hasattr(item, "bound") else repr(item) for item in items]
-    # An object that has no words for itself is named by its address, which the next process does not know.
-    return hashlib.sha256(repr([None if " at 0x" in t else t for t in texts]).encode()).hexdigest()
+    return Loky(run, min(workers or joblib.cpu_count(), len(jobs) + 1))

@@ -10,7 +10,7 @@ LIT = [(True, shines, harmonics) for shines, harmonics in product((False, True),
 SURFACES = [(*texture, *light) for texture in ((False, False), (True, False), (True, True)) for light in (UNLIT, *LIT)]
 """The kinds of surfaces that there are: textured and wrapped; lit, shiny and lit by harmonics."""
 
-NUMBERS = ("near", "nothing", "reach", "infinity", "sharpness", "scale", "limit", "start", "sigmainv")
+NUMBERS = ("near", "far", "nothing", "reach", "infinity", "sharpness", "scale", "limit", "start", "sigmainv")
 """Given as arrays: a recorded picture is made again with others."""
 
 AHEAD = [

@@ -67,21 +67,21 @@ def mix_vectors(
     x: kc.Array[kc.float3, 2],
     faces: kc.Array[int, 2],
     mix: kc.Array[kc.mat33, 2],
-    half: int,
+    part: int,
     out: kc.Array[kc.vec(9), 2],
 ):
     """The same for slots that hold parts of faces."""
     i, s = kc.tid()
-    f = face_of(s, half, faces.shape[0])
+    f = face_of(s, part, faces.shape[0])
     a, b, c = mixed_corners(x, faces, i, f, mix[i, s])
     out[i, s] = kc.vec(9)(a.x, a.y, a.z, b.x, b.y, b.z, c.x, c.y, c.z)
 
 
 @kc.kernel
-def repeat_vectors(x: kc.Array[kc.float3, 2], half: int, out: kc.Array[kc.vec(9), 2]):
+def repeat_vectors(x: kc.Array[kc.float3, 2], part: int, out: kc.Array[kc.vec(9), 2]):
     """What each face has, at all three corners: colours, flat normals. Parts of a face have what the face has."""
     i, s = kc.tid()
-    v = x[i, face_of(s, half, x.shape[1])]
+    v = x[i, face_of(s, part, x.shape[1])]
     out[i, s] = kc.vec(9)(v.x, v.y, v.z, v.x, v.y, v.z, v.x, v.y, v.z)
 
 
@@ -98,11 +98,11 @@ def mix_uvs(
     x: kc.Array[kc.float2, 2],
     faces: kc.Array[int, 2],
     mix: kc.Array[kc.mat33, 2],
-    half: int,
+    part: int,
     out: kc.Array[kc.vec(6), 2],
 ):
     i, s = kc.tid()
-    f = face_of(s, half, faces.shape[0])
+    f = face_of(s, part, faces.shape[0])
     a, b, c = mixed_corners(x, faces, i, f, mix[i, s])
     out[i, s] = kc.vec(6)(a.x, a.y, b.x, b.y, c.x, c.y)
 

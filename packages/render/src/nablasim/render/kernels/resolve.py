@@ -131,10 +131,10 @@ resolve_flow = mean_kernel(kc.float2)
 
 @kc.kernel
 def resolve_index(
-    seen: kc.Array[int, 3], half: int, tiles_x: int, sampling: int, numbers: kc.Array[int], image: kc.Array[int, 3]
+    seen: kc.Array[int, 3], part: int, tiles_x: int, sampling: int, numbers: kc.Array[int], image: kc.Array[int, 3]
 ):
     """numbers[face] of the sample in the middle of each pixel; -1 where it sees nothing."""
     b, i, j = kc.tid()
     t, p = sample_place(i, j, (sampling // 2) * sampling + sampling // 2, sampling, tiles_x)
     s = seen[b, t, p]
-    image[b, i, j] = numbers[face_of(s, half, numbers.shape[0])] if s >= 0 else -1
+    image[b, i, j] = numbers[face_of(s, part, numbers.shape[0])] if s >= 0 else -1

@@ -1,8 +1,8 @@
-"""From vertices to triangles on the screen: view transform, near-plane clipping, projection, tables for distances.
+"""From vertices to triangles on the screen: view transform, clipping, projection, tables for distances.
 
-A grid is (frame, vertex) or (frame, slot). A slot holds one triangle. A face has one slot, or two where faces may be
-clipped: slot f and slot half + f. There are multiples of 64 slots. A slot without a triangle has an empty box, and is
-in no list.
+A grid is (frame, vertex) or (frame, slot). A slot holds one triangle. A face has one slot, or four where faces may be
+clipped: slot f + k part for k from 0 to 3. There are multiples of 64 slots. A slot without a triangle has an empty box,
+and is in no list.
 
 The screen is NDC times `units`: (1, 1), or half the picture's size where distances are measured in pixels.
 """
@@ -23,9 +23,10 @@ AREA = TILE * TILE
 
 
 @kc.func
-def face_of(slot, half, count):
-    """The face of a slot; the last one for slots that belong to none."""
-    f = slot - half if half > 0 and slot >= half else slot
+def face_of(slot, part, count):
+    """The face of a slot; the last one for slots that belong to none. `part` is 0 where a face has one slot."""
+    half = slot - 2 * part if slot >= 2 * part else slot
+    f = half - part if half >= part else half
     return f if f < count else count - 1
 
 
@@ -80,7 +81,7 @@ def project_faces(
     deep: kc.Array[kc.float3, 2],
     there: kc.Array[int, 2],
 ):
-    """Every face is one triangle: nothing is nearer than the near plane."""
+    """Every face is one triangle: nothing is nearer than the near plane, or beyond the far one."""
     i, s = kc.tid()
     f = face_of(s, 0, faces.shape[0])
     a, b, c = of_face(view, faces, i, f)
@@ -89,9 +90,9 @@ def project_faces(
 
 
 @kc.func
-def crossing(a, b, near):
-    """How far from a to b the near plane is; a and b are on different sides."""
-    return (near - a.z) / (b.z - a.z)
+def crossing(a, b, plane):
+    """How far from a to b the plane is; a and b are on different sides."""
+    return (plane - a.z) / (b.z - a.z)
 
 
 @kc.func
@@ -105,52 +106,40 @@ def rotated(k, a, b, c):
         return a, b, c
 
 
-@kc.kernel
-def clip_faces(
-    view: kc.Array[kc.float3, 2],
-    faces: kc.Array[int, 2],
-    lens: kc.Array[kc.vec(5)],
-    perspective: int,
-    units: kc.float2,
-    count: int,
-    near: float,
-    half: int,
-    corner: kc.Array[kc.vec(6), 2],
-    deep: kc.Array[kc.float3, 2],
-    mix: kc.Array[kc.mat33, 2],
-    there: kc.Array[int, 2],
-):
-    """What is left of each face in front of the near plane: a triangle, two, or none.
+@kc.func
+def keeps(z: float, plane: float, beyond: bool) -> bool:
+    return z >= plane if beyond else z <= plane
 
-    With one corner in front, that one and two crossings. With two, a quadrilateral of the crossings p, q and the
-    corners b, c: the triangles p b c and p c q. Row k of `mix` says of which corners of the face corner k is made.
+
+@kc.func
+def cut(a, b, c, plane, beyond, second):
+    """What is left of a triangle beyond a plane, or before it: a triangle, two, or none. Gives the first or the second
+    of them, the weights of a, b and c at each of its corners, and whether there is one.
+
+    With one corner left, that one and two crossings. With two, a quadrilateral of the crossings p, q and the corners
+    b, c: the triangles p b c and p c q.
     """
-    i, s = kc.tid()
-    f = face_of(s, half, faces.shape[0])
-    second = s >= half
-    is_face = (s - half if second else s) < count
-    a, b, c = of_face(view, faces, i, f)
-    front_a, front_b, front_c = a.z >= near, b.z >= near, c.z >= near
-    many = int(front_a) + int(front_b) + int(front_c)
+    in_a, in_b, in_c = keeps(a.z, plane, beyond), keeps(b.z, plane, beyond), keeps(c.z, plane, beyond)
+    many = int(in_a) + int(in_b) + int(in_c)
     first = 0
     if many == 1:
-        first = 0 if front_a else (1 if front_b else 2)
+        first = 0 if in_a else (1 if in_b else 2)
     if many == 2:
-        first = 2 if front_a and front_b else (1 if front_a else 0)
+        first = 2 if in_a and in_b else (1 if in_a else 0)
     a, b, c = rotated(first, a, b, c)
     e0, e1, e2 = rotated(first, kc.float3(1.0, 0.0, 0.0), kc.float3(0.0, 1.0, 0.0), kc.float3(0.0, 0.0, 1.0))
-    exists = is_face and many > 0 and (not second or many == 2)
-    # Far in front of the camera: slots without a triangle stay finite.
-    p, q, r = kc.float3(0.0, 0.0, near), kc.float3(0.0, 0.0, near), kc.float3(0.0, 0.0, near)
+    exists = many > 0 and (not second or many == 2)
+    # Straight ahead: slots without a triangle stay finite.
+    p, q, r = kc.float3(0.0, 0.0, plane), kc.float3(0.0, 0.0, plane), kc.float3(0.0, 0.0, plane)
     wp, wq, wr = e0, e1, e2
     if exists:
         if many == 3:
             p, q, r = a, b, c
         else:
-            t = crossing(a, b, near)
-            u = crossing(a, c, near)
-            ab = kc.float3(a.x + t * (b.x - a.x), a.y + t * (b.y - a.y), near)
-            ac = kc.float3(a.x + u * (c.x - a.x), a.y + u * (c.y - a.y), near)
+            t = crossing(a, b, plane)
+            u = crossing(a, c, plane)
+            ab = kc.float3(a.x + t * (b.x - a.x), a.y + t * (b.y - a.y), plane)
+            ac = kc.float3(a.x + u * (c.x - a.x), a.y + u * (c.y - a.y), plane)
             w_ab = e0 * (1.0 - t) + e1 * t
             w_ac = e0 * (1.0 - u) + e2 * u
             if many == 1:
@@ -162,9 +151,42 @@ def clip_faces(
             else:
                 p, q, r = ab, b, c
                 wp, wq, wr = w_ab, e1, e2
+    return p, q, r, wp, wq, wr, exists
+
+
+@kc.kernel
+def clip_faces(
+    view: kc.Array[kc.float3, 2],
+    faces: kc.Array[int, 2],
+    lens: kc.Array[kc.vec(5)],
+    perspective: int,
+    units: kc.float2,
+    count: int,
+    near: float,
+    far: float,
+    part: int,
+    corner: kc.Array[kc.vec(6), 2],
+    deep: kc.Array[kc.float3, 2],
+    mix: kc.Array[kc.mat33, 2],
+    there: kc.Array[int, 2],
+):
+    """What is left of each face between the near and the far plane: the near one leaves two triangles at most, and the
+    far one two of each. Row k of `mix` says of which corners of the face corner k is made."""
+    i, s = kc.tid()
+    f = face_of(s, part, faces.shape[0])
+    behind = s >= 2 * part
+    half = s - 2 * part if behind else s
+    second = half >= part
+    is_face = (half - part if second else half) < count
+    a, b, c = of_face(view, faces, i, f)
+    a, b, c, wa, wb, wc, in_front = cut(a, b, c, near, True, second)
+    p, q, r, wp, wq, wr, in_reach = cut(a, b, c, far, False, behind)
     store_triangle(p, q, r, lens[i], perspective, units, i, s, corner, deep)
-    mix[i, s] = kc.mat33(wp.x, wp.y, wp.z, wq.x, wq.y, wq.z, wr.x, wr.y, wr.z)
-    there[i, s] = 1 if exists else 0
+    mp = wa * wp.x + wb * wp.y + wc * wp.z
+    mq = wa * wq.x + wb * wq.y + wc * wq.z
+    mr = wa * wr.x + wb * wr.y + wc * wr.z
+    mix[i, s] = kc.mat33(mp.x, mp.y, mp.z, mq.x, mq.y, mq.z, mr.x, mr.y, mr.z)
+    there[i, s] = 1 if is_face and in_front and in_reach else 0
 
 
 # -- tables: what is constant while pixels look at a triangle, without gradients

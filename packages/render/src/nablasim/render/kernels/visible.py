@@ -199,7 +199,7 @@ def flow_seen(
     lens: kc.Array[kc.vec(5)],
     faces: kc.Array[int, 2],
     mix: kc.Array[kc.mat33, 2],
-    half: int,
+    part: int,
     perspective: int,
     near: float,
     tiles_x: int,
@@ -219,8 +219,8 @@ def flow_seen(
     moved = kc.float2()
     if s >= 0:
         w = weights[band, t, p]
-        f = face_of(s, half, faces.shape[0])
-        if half > 0:
+        f = face_of(s, part, faces.shape[0])
+        if part > 0:
             m = mix[b, s]
             w = kc.float3(
                 w.x * m[0, 0] + w.y * m[1, 0] + w.z * m[2, 0],

@@ -6,7 +6,6 @@ are, so that a changed experiment does not take old results for its own.
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -17,6 +16,7 @@ import numpy as np
 from nablasim.sysid.experiments.experiment import SIZES, Chapter, Experiment, goals_table
 from nablasim.sysid.names import nearest
 from nablasim.sysid.report import filled, made_by, svg, write_page
+from nablasim.sysid.results import Mark
 from nablasim.sysid.sweep import sweep
 
 
@@ -56,7 +56,7 @@ def reproduce(
     folder, chapters = Path(out) / size, []
     for experiment in chosen(what):
         items = experiment.items(size)
-        mark = hashlib.sha256(repr(items).encode()).hexdigest()[:10]
+        mark = Mark.of(run_item, {}, items).name
         results = sweep(items, run_item, folder=folder / "items" / f"{experiment.name}-{mark}", **options)
         chapter = experiment.chapter(size, items, results)
         write(chapter, folder)
