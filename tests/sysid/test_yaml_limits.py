@@ -15,7 +15,7 @@ def laughs(deep: int) -> str:
 
 HOSTILE = {
     "nine laughs": (laughs(9), r"line \d+: this makes more than 20,000 entries"),
-    "an entry in itself": ("camera: &a\n  eye: *a\n", r"line 2: \*a stands inside of &a: an entry cannot contain itself"),
+    "an entry in itself": ("camera: &a\n  eye: *a\n", r"line 2: \*a stands inside of &a: an entry cannot"),
     "a list in itself": ("camera: &a [*a]\n", r"line 1: \*a stands inside"),
     "five thousand brackets": ("camera:\n  " + "[" * 5000, "line 2: more than 40 lists or entries"),
     "brackets that close": ("camera: " + "[" * 5000 + "]" * 5000, "line 1: more than 40 lists or entries"),
@@ -42,7 +42,8 @@ def test_what_goes_too_far_is_refused_with_its_line(name):
 
 
 def test_aliases_for_what_is_said_twice_stay():
-    twice = SCENE.replace("spin: [0.5, -1.0, 0.8]", "spin: &s [0.5, -1.0, 0.8]").replace("velocity: [1.2, 0.2, -0.3]", "")
+    twice = SCENE.replace("spin: [0.5, -1.0, 0.8]", "spin: &s [0.5, -1.0, 0.8]")
+    twice = twice.replace("velocity: [1.2, 0.2, -0.3]", "")
     twice = twice.replace("    pushes:", "    velocity: *s\n    pushes:")
     assert parse_scene(twice).entries.objects["block"].velocity == (0.5, -1.0, 0.8)
 

@@ -17,11 +17,11 @@ LONGEST = 2_000_000
 """Characters."""
 
 
-class TooMuch(yaml.MarkedYAMLError):
+class TooMuch(yaml.MarkedYAMLError):  # type: ignore[misc]
     """YAML as it should be, and more than a scene file can have."""
 
 
-class SceneLoader(yaml.SafeLoader):
+class SceneLoader(yaml.SafeLoader):  # type: ignore[misc]
     """Python's own errors about values (5,000 digits, the 99th of May) get a line as well."""
 
     def construct_object(self, node: Any, deep: bool = False) -> Any:
