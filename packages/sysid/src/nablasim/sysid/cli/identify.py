@@ -23,7 +23,7 @@ def identify(
     report: Annotated[Path, typer.Option(help="Folder for the report, and what has been done so far.")] = Path("out"),
     starts: Annotated[int, typer.Option(min=1, help="How many blind starts there may be.")] = 4,
     seed: Annotated[int, typer.Option(help="Of the blind starts.")] = 0,
-    fps: Annotated[float | None, typer.Option(help="Frames per second, if the file does not know.")] = None,
+    fps: Annotated[float | None, typer.Option(help="Frames per second, if the file is wrong: slow motion.")] = None,
     again: Annotated[bool, typer.Option("--again", help="Begin anew, whatever has been done already.")] = False,
 ) -> None:
     """Find out what a filmed object is made of.
