@@ -2,10 +2,10 @@
 
 import importlib.metadata
 import os
-import shutil
 import subprocess
 import sys
 
+import imageio_ffmpeg
 import pytest
 from typer.testing import CliRunner
 
@@ -66,14 +66,23 @@ def test_a_cache_below_a_file_is_essential(run, monkeypatch, tmp_path):
     assert "KERNELC_CACHE_DIR" in result.output
 
 
+def test_the_ffmpeg_that_reads_is_the_one_that_counts(monkeypatch, tmp_path):
+    monkeypatch.setenv("PATH", "")  # none of the system
+    assert doctor.check_ffmpeg().ok and imageio_ffmpeg.get_ffmpeg_exe() in doctor.check_ffmpeg().found
+    broken = tmp_path / "ffmpeg"
+    broken.write_text("#!/bin/sh\nexit 1\n")
+    broken.chmod(0o755)
+    monkeypatch.setenv("IMAGEIO_FFMPEG_EXE", str(broken))
+    assert not doctor.check_ffmpeg().ok
+
+
 def test_torch_and_ffmpeg_are_not_essential(run, monkeypatch):
     def missing(name):
         raise importlib.metadata.PackageNotFoundError(name)
 
     monkeypatch.setattr(doctor, "version", missing)
-    which = shutil.which
-    monkeypatch.setattr(doctor.shutil, "which", lambda name: None if name == "ffmpeg" else which(name))
+    monkeypatch.setenv("IMAGEIO_FFMPEG_EXE", "/nowhere/ffmpeg")
     result = run()
     assert result.exit_code == 0, result.output
     assert "pip install torch" in result.output
-    assert "apt-get install ffmpeg" in result.output
+    assert "imageio-ffmpeg" in result.output

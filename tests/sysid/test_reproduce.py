@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 from nablasim.sysid.baselines.convnet import Trained
 from nablasim.sysid.baselines.guesses import Guessed
 from nablasim.sysid.cli import app
-from nablasim.sysid.experiments.answers import Answer, Missing, errors_table, summary
+from nablasim.sysid.experiments.answers import Answer, Missing, errors_table, part, summary
 from nablasim.sysid.experiments.reproduce import experiments, reproduce
 from nablasim.sysid.experiments.rigid import Rules, camera
 from nablasim.sysid.experiments.sampling import losses
@@ -172,7 +172,11 @@ def test_every_run_counts():
     assert made.success == pytest.approx(2 / 3)
     results = [*answers, Missing("b", 0, "not installed")]
     table = str(errors_table("t", ["m", "mu"], ["a", "b"], results, {"a": {"m": 0.5}}))
-    assert "67%" in table and "0.5000" in table and "not installed" in table
+    assert "2 of 3" in table and "0.5000" in table and "not installed" in table
+
+
+def test_few_objects_are_counted_and_many_are_a_part():
+    assert part(1.0, 1) == "1 of 1" and part(2 / 3, 3) == "2 of 3" and part(0.95, 20) == "95%"
 
 
 def test_the_same_number_is_the_same_body_and_stays_in_view():

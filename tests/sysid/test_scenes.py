@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from scipy import ndimage
 from thrown import SCENE, TRUTH
 
 from nablasim import physics as ph
@@ -179,3 +180,27 @@ def test_files_that_are_not_there(tmp_path):
     (tmp_path / "void.yaml").write_text("", encoding="utf-8")
     with pytest.raises(BadScene, match="has no entries"):
         read_scene(tmp_path / "void.yaml")
+
+
+@pytest.mark.parametrize("rest", [0, 16], ids=["leaves at once", "rests for long"])
+@pytest.mark.parametrize("shift", [(0, 0), (1, -1), (2, 2)], ids=str)
+@pytest.mark.parametrize("wall", ["floor", "door", "stripes", "line"])
+def test_an_object_that_hides_an_edge_at_first_leaves_no_ghost(wall, shift, rest):
+    """Where it starts there is the edge of a floor, of a door, a pattern; the camera is a little off."""
+    rng, n = np.random.default_rng(0), 24
+    i, j = np.mgrid[:80, :120]
+    light = {"floor": i < 38, "door": j < 18, "stripes": j // 5 % 2 == 0, "line": abs(j - 27) > 1}[wall]
+    texture = 0.02 * ndimage.gaussian_filter(rng.normal(size=light.shape), 1)
+    still = np.where(light[..., None], (0.8, 0.75, 0.7), (0.35, 0.4, 0.3)) + texture[..., None]
+    frames, objects = np.repeat(still[None], n, axis=0), np.zeros((n, *light.shape), bool)
+    for k in range(n):
+        moved = max(k - rest, 0)
+        objects[k] = (i - 36 - 0.05 * moved**2) ** 2 + (j - 18 - 3 * moved) ** 2 < 81
+        frames[k, objects[k]] = (0.8, 0.15, 0.1)
+    frames += 0.01 * rng.normal(size=frames.shape)
+    first = np.roll(objects[0], shift, axis=(0, 1))
+    found = behind(frames, first)
+    seen = np.abs(frames - found).max(axis=-1) > level_of(frames, found, first)
+    ghost = seen[-1] & ~objects[-1]
+    assert ghost.sum() <= 3, f"{ghost.sum()} pixels"
+    assert (seen & objects).sum() / (seen | objects).sum() > 0.98

@@ -9,7 +9,7 @@ from nablasim.render.anneal import anneal
 from nablasim.render.camera import Camera, ndc_to_pixels, pixels_to_ndc
 from nablasim.render.lights import Ambient, Directional, Material, Point, SphericalHarmonics
 from nablasim.render.mesh import Mesh
-from nablasim.render.video import Video, contact_sheet, overlay, read_video, write_image, write_video
+from nablasim.render.video import Video, contact_sheet, overlay, read_video, video_times, write_image, write_video
 
 if TYPE_CHECKING:
     from nablasim.render.renderer import Renderer, Silhouette
@@ -31,6 +31,7 @@ __all__ = [
     "overlay",
     "pixels_to_ndc",
     "read_video",
+    "video_times",
     "write_image",
     "write_video",
 ]

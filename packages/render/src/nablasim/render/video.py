@@ -7,21 +7,24 @@ float32 RGB.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import imageio.v3 as iio
 import numpy as np
 from numpy.typing import NDArray
-from PIL import Image, ImageDraw, ImageFont
+from PIL import Image, ImageDraw, ImageFont, ImageOps, ImageSequence
 
+from nablasim.render import ffmpeg, scaling
 from nablasim.render.checks import check_size
+from nablasim.render.clock import times_of, told
 from nablasim.render.either import is_tensor
 
 Frames = Any
+Taken = TypeVar("Taken")
 PICTURES = (".png", ".jpg", ".jpeg", ".bmp", ".tif", ".tiff", ".webp")
 
 
@@ -34,7 +37,9 @@ class Video:
     times: NDArray[np.float64]
     """(time) in seconds from the first frame."""
     rate: float = 0.0
-    """Frames per second, as the file says or as it was told."""
+    """Frames per second, as the file says or as it was told; where some were dropped, the rate of the others."""
+    notes: tuple[str, ...] = ()
+    """What to know before it is used: the file is damaged, its sides were cut off."""
 
     @property
     def fps(self) -> float:
@@ -43,6 +48,19 @@ class Video:
 
     def __len__(self) -> int:
         return len(self.frames)
+
+
+@dataclass(frozen=True, eq=False)
+class Clock:
+    """When the frames of a video were taken, and how large they are."""
+
+    times: NDArray[np.float64]
+    """(time) in seconds from the first frame."""
+    rate: float
+    """Frames per second, as of `Video`."""
+    size: tuple[int, int] = (0, 0)
+    """(height, width)"""
+    notes: tuple[str, ...] = ()
 
 
 # -- files
@@ -58,7 +76,7 @@ def write_video(path: str | Path, frames: Frames, *, fps: float = 30.0) -> Path:
         # H.264 with the usual colours takes even sizes only: the last row and column are doubled where they are odd.
         odd = [n % 2 for n in rgb.shape[1:3]]
         rgb = np.pad(rgb, ((0, 0), (0, odd[0]), (0, odd[1]), (0, 0)), mode="edge")
-        iio.imwrite(path, rgb, plugin="FFMPEG", fps=fps, codec="libx264", quality=8, macro_block_size=1)
+        ffmpeg.encode(path, rgb, fps)
     else:
         raise ValueError(f"a video is written as .mp4 or .gif, not as {path.suffix!r}")
     return path
@@ -76,65 +94,117 @@ def write_image(path: str | Path, image: Frames) -> Path:
 def read_video(
     path: str | Path, *, size: tuple[int, int] | None = None, fps: float | None = None, most: int | None = None
 ) -> Video:
-    """Read an .mp4 or .gif, or a folder of pictures in the order of the numbers in their names.
+    """Read an .mp4, .gif or another video, or a folder of pictures in the order of the numbers in their names.
 
-    `size` (height, width): frames are scaled to it by averaging. `fps`: of a folder, 30 if it is not given; of a file,
-    instead of what the file says. `most`: read no more frames than this.
+    Frames have the times that the file says, one by one: where some were dropped there is a gap. `size` (height,
+    width): frames are scaled to it by averaging and not stretched; the height decides, sides are cut off or get bars.
+    `fps`: of a folder, 30 if it is not given; of a file, instead of what it says (slow motion). `most`: read no more
+    frames than this.
     """
-    path = Path(path)
+    path = _there(path, fps)
     if size is not None:
         size = check_size(size)
+    shapes: list[tuple[int, int]] = []
+
+    def take(picture: NDArray[np.uint8]) -> NDArray[np.float32]:
+        shapes.append(picture.shape[:2])  # Scaled one by one: a long video in full size does not fit into memory.
+        scaled = picture if size is None else scaling.fit(picture, size)
+        return (scaled[..., :3] / 255).astype(np.float32)
+
     if path.is_dir():
-        pictures, rate = _read_folder(path, most, size), 30.0
-    elif path.is_file():
-        pictures, rate = _read_file(path, most, size)
+        names = _pictures(path)[:most]
+        pictures, clock = [take(_open(p)) for p in names], _even(len(names), fps or 30.0)
     else:
-        raise FileNotFoundError(f"there is no video at {path}")
+        read = _read_gif if path.suffix.lower() == ".gif" else ffmpeg.decode
+        pictures, log = read(path, take, most)
+        clock = _clock(path, log, fps)
     if not pictures:
         raise ValueError(f"{path} has no frames")
-    shapes = {p.shape for p in pictures}
-    if len(shapes) > 1 and size is None:
-        raise ValueError(f"frames of {path} have different sizes, {sorted(shapes)}: give size=(height, width)")
-    return Video(np.stack(pictures), np.arange(len(pictures)) / (fps or rate), fps or rate)
+    if len(set(shapes)) > 1 and size is None:
+        raise ValueError(f"frames of {path} have different sizes, {sorted(set(shapes))}: give size=(height, width)")
+    notes = [] if size is None else dict.fromkeys(n for shape in shapes if (n := scaling.said(shape, size)))
+    return Video(np.stack(pictures), clock.times[: len(pictures)], clock.rate, (*clock.notes, *notes))
 
 
-def _why(error: Exception) -> str:
-    """What ffmpeg said last: the rest is its version and how it was built."""
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    return lines[-1].rpartition(": ")[2] if lines else type(error).__name__
+def video_times(path: str | Path, *, fps: float | None = None) -> Clock:
+    """When the frames of a video were taken, and their size, without keeping the frames."""
+    path = _there(path, fps)
+    if path.is_dir():
+        names = _pictures(path)
+        return replace(_even(len(names), fps or 30.0), size=_open(names[0]).shape[:2])
+    is_gif = path.suffix.lower() == ".gif"
+    return _clock(path, _read_gif(path, np.shape, None)[1] if is_gif else ffmpeg.probe(path), fps)
 
 
-def _read_file(path: Path, most: int | None, size: tuple[int, int] | None) -> tuple[list[Any], float]:
-    plugin = "pillow" if path.suffix == ".gif" else "FFMPEG"
-    if not path.stat().st_size:
+def _there(path: str | Path, fps: float | None) -> Path:
+    path = Path(path)
+    if fps is not None and not 0 < fps < np.inf:
+        raise ValueError(f"a video has more than 0 frames per second, and not {fps:g}")
+    if not path.exists():
+        raise FileNotFoundError(f"there is no video at {path}")
+    if path.is_file() and not path.stat().st_size:
         raise ValueError(f"{path} is empty: a file of 0 bytes")
+    return path
+
+
+def _even(count: int, rate: float) -> Clock:
+    return Clock(np.arange(count) / rate, rate)
+
+
+def _clock(path: Path, log: ffmpeg.Log, fps: float | None) -> Clock:
+    """The times of a file's frames, or of a rate that it was told."""
+    size, notes = log.sizes[0], tuple(f"ffmpeg says about {path.name}: {c}" for c in log.complaints[:3])
+    grows = log.stamps is not None and bool((np.diff(log.stamps) > 0).all())
+    if not grows or log.stamps is None:
+        if fps is None:
+            raise ValueError(f"{path} does not say when its frames are shown: give fps, how many there are per second")
+        return Clock(np.arange(len(log.sizes)) / fps, fps, size, notes)
+    times, rate = times_of(log.stamps, log.tick)
+    if fps is not None:
+        return Clock(told(times, fps), fps, size, notes)
+    if log.captured is not None and rate and abs(log.captured / rate - 1) > 0.05:
+        notes += (
+            f"{path.name} notes that it was filmed with {log.captured:g} frames per second, and shows {rate:.4g}: if "
+            f"this is slow motion, give fps {log.captured:g}",
+        )
+    return Clock(times, rate or 30.0, size, notes)
+
+
+def _read_gif(
+    path: Path, take: Callable[[NDArray[np.uint8]], Taken], most: int | None
+) -> tuple[list[Taken], ffmpeg.Log]:
+    taken, sizes, lengths = [], [], []
     try:
-        meta = iio.immeta(path, plugin=plugin)
-        stream = iio.imiter(path, plugin=plugin, **({"mode": "RGB"} if plugin == "pillow" else {}))
-        # Scaled one by one: a long video in full size does not fit into memory.
-        found = [_resized(frame, size) for frame in islice(stream, most)]
-    except (OSError, ValueError, RuntimeError) as error:
-        raise ValueError(f"{path} cannot be read as a video: {_why(error)}") from error
-    duration = meta.get("duration", 0)
-    return found, float(meta.get("fps") or (1000 / duration if plugin == "pillow" and duration else 30.0))
+        with Image.open(path) as film:
+            for frame in islice(ImageSequence.Iterator(film), most):
+                taken.append(take(np.asarray(frame.convert("RGB"))))
+                sizes.append((frame.height, frame.width))
+                lengths.append(round(frame.info.get("duration", 0) / 10))  # ms; the file has hundredths of a second
+    except (OSError, ValueError, SyntaxError) as error:
+        raise ValueError(f"{path} cannot be read as a video: {error}") from error
+    stamps = np.concatenate([[0], np.cumsum(lengths[:-1])]).astype(np.int64)
+    return taken, ffmpeg.Log(stamps, 0.01, tuple(sizes), None, ())
 
 
-def _read_folder(path: Path, most: int | None, size: tuple[int, int] | None) -> list[Any]:
+def _pictures(path: Path) -> list[Path]:
     names = sorted((p for p in path.iterdir() if p.suffix.lower() in PICTURES), key=_natural)
     if not names:
         raise ValueError(f"{path} has no pictures: files that end with {', '.join(PICTURES)}")
-    return [_resized(np.asarray(Image.open(p).convert("RGB")), size) for p in names[:most]]
+    return names
+
+
+def _open(path: Path) -> NDArray[np.uint8]:
+    try:
+        with Image.open(path) as picture:
+            # A camera that was held upright notes so, and stores the picture as it lay.
+            return np.asarray(ImageOps.exif_transpose(picture).convert("RGB"))
+    except (OSError, ValueError, SyntaxError, Image.DecompressionBombError) as error:
+        raise ValueError(f"{path} cannot be read as a picture: {error}") from error
 
 
 def _natural(path: Path) -> list[Any]:
     """frame2 comes before frame10."""
     return [(0, int(part), "") if part.isdigit() else (1, 0, part) for part in re.split(r"(\d+)", path.name)]
-
-
-def _resized(picture: Any, size: tuple[int, int] | None) -> NDArray[np.float32]:
-    if size is not None and picture.shape[:2] != tuple(size):
-        picture = np.asarray(Image.fromarray(picture).resize((size[1], size[0]), Image.Resampling.BOX))
-    return (picture[..., :3] / 255).astype(np.float32)
 
 
 # -- several frames in one picture

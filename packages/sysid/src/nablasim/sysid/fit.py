@@ -188,7 +188,8 @@ def _finish(problem: Problem, done: list[Start], settings: Mapping[str, Any], le
         done[best].slopes = problem.slopes(done[best].u)
     slopes = done[best].slopes
     if slopes is None:
-        raise FitFailed(f"the simulation fails at the best point: {done[best].message}")
+        why = problem.explain(done[best].u)
+        raise FitFailed(f"the simulation fails at the best point, or beside it: {why} ({done[best].message})")
     others = [done[k].u for k in _agreeing(problem, done) if k != best]
     made = certify(problem, slopes, others, converged=done[best].converged, level=level)
     return Fit(problem, tuple(done), best, made, seconds, settings)

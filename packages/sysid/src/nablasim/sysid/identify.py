@@ -54,10 +54,9 @@ def prepare(
     script = scene if isinstance(scene, Script) else read_scene(scene)
     stage = Stage(script)
     found = params(stage, estimate)
-    seen, recording = watch(stage, video, fps=fps)
-    rate = (len(seen) - 1) / float(seen.times[-1])
-    problem = Problem(stage.model, target=seen, observe=stage.observe(), dt=stage.time_step(rate), params=found)
-    return Case(stage, seen, recording, problem, _warnings(problem, stage))
+    watched = watch(stage, video, fps=fps)
+    problem = Problem(stage.model, target=watched.seen, observe=stage.observe(), dt=watched.dt, params=found)
+    return Case(stage, watched.seen, watched.whole, problem, [*watched.notes, *_warnings(problem, stage)])
 
 
 def _warnings(problem: Problem, stage: Stage) -> list[str]:

@@ -217,6 +217,15 @@ class Problem:
         frames = frames or self.frames
         return self.simulation.track({n: v[0] for n, v in self.space.values(np.asarray(u)[None]).items()}, frames)
 
+    def explain(self, u: Vector, frames: int | None = None) -> str:
+        """Why there are no slopes at a point, in the words of the simulator."""
+        frames = frames or self.frames
+        for point in self._beside(u, self.bound.step):
+            why = self.simulation.explain(self.space.values(point[None]), frames)
+            if why:
+                return why
+        return "what is seen of it is not a finite number"
+
     def residuals(self, u: Vector) -> tuple[NDArray[np.float64], NDArray[np.float64] | None]:
         """Target minus what is seen at a point (frames, m), and the pictures themselves, if that is what is seen."""
         import torch

@@ -141,10 +141,15 @@ def _steps(times: NDArray[np.float64], dt: float) -> NDArray[np.int64]:
     # Time stamps of files are rounded to microseconds and less.
     if off.max() > max(0.02 * dt, 2e-6):
         worst = int(off.argmax())
-        spacing = float(np.median(np.diff(times))) if len(times) > 1 else float(times[0])
+        gaps = np.diff(times) if len(times) > 1 else times
+        spacing = float(np.median(gaps))
         per_frame = max(1, round(spacing / dt))
+        if np.ptp(np.rint(gaps / spacing) * spacing - gaps) > 0.02 * spacing:
+            advice = f"are {gaps.min():.6g} to {gaps.max():.6g} s apart: video.on_steps({dt:.6g}) has the nearest steps"
+        else:
+            advice = f"are {spacing:.6g} s apart: dt={spacing / per_frame:.9g} makes {per_frame} steps of each"
         raise ValueError(
             f"frame {worst} is seen at {times[worst]:.6g} s, which is not a whole number of steps of {dt:.6g} s. "
-            f"Frames are {spacing:.6g} s apart: dt={spacing / per_frame:.9g} makes {per_frame} steps of each"
+            f"Frames {advice}"
         )
     return steps

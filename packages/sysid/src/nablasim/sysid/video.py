@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -59,6 +60,14 @@ class Video:
         """(height, width)."""
         return self.frames.shape[1], self.frames.shape[2]
 
+    def on_steps(self, dt: float) -> Video:
+        """The same, with each frame at the nearest whole step of a simulation: for frames that are not evenly apart."""
+        steps = np.rint(self.times / dt)
+        if (np.diff(steps) < 1).any():
+            k = int(np.flatnonzero(np.diff(steps) < 1)[0])
+            raise ValueError(f"frames {k} and {k + 1} fall on the same step of {dt:.6g} s: choose a smaller one")
+        return Video(self.frames, steps * dt, noise=self.noise)
+
     def to_bytes(self) -> NDArray[np.uint8]:
         """As 8-bit pictures, rounded."""
         return np.rint(np.clip(self.frames, 0, 1) * 255).astype(np.uint8)
@@ -98,15 +107,20 @@ class Track:
 def load_video(
     path: str | Path, *, size: tuple[int, int] | None = None, fps: float | None = None, mask: bool = False
 ) -> Video:
-    """Read a video file (mp4, gif) or a folder of pictures.
+    """Read a video file (mp4, gif, ...) or a folder of pictures. Frames have the times that the file says, one by one.
 
-    size: (height, width) to which frames are scaled, by averaging
-    fps: frames per second, of a folder (30 if it is not given), or instead of what the file says
+    size: (height, width) to which frames are scaled, by averaging. Nothing is stretched: the height decides, as for the
+        field of view of a camera, and sides are cut off or get bars, with a warning
+    fps: frames per second, of a folder (30 if it is not given), or instead of what the file says (slow motion)
     mask: see only what moves, as `masks` does, before the frames are scaled: its edges are then finer than pixels
     """
     from nablasim import render
+    from nablasim.render import scaling
 
     read = render.read_video(path, size=None if mask else size, fps=fps)
+    notes = [*read.notes, *([scaling.said(read.frames.shape[1:3], size)] if mask and size is not None else [])]
+    for note in filter(None, notes):
+        warnings.warn(note, stacklevel=2)
     video = Video(read.frames, read.times, noise=ROUNDING if Path(path).is_dir() else None)
     if not mask:
         return video
@@ -141,8 +155,7 @@ def threshold(values: NDArray[np.floating[Any]]) -> float:
 
 
 def scaled(frame: NDArray[np.floating[Any]], size: tuple[int, int]) -> NDArray[np.float32]:
-    """A grey picture in another size (height, width), by averaging."""
-    from PIL import Image
+    """A grey picture in another size (height, width), by averaging, not stretched."""
+    from nablasim.render import scaling
 
-    grey = Image.fromarray(np.asarray(frame, np.float32), mode="F")
-    return np.asarray(grey.resize((size[1], size[0]), Image.Resampling.BOX), np.float32)
+    return np.asarray(scaling.fit(np.asarray(frame, np.float32), size, bars="zero"), np.float32)

@@ -68,7 +68,10 @@ def follow(
             tolerance=tolerance if whole else 0.3, good=0.0 if whole else 0.01, damping=start.damping,
         )  # fmt: skip
         if refined.slopes is None:
-            return _given_up(start, start.message or "the simulation fails at the start")
+            # The loss was that of an earlier window: this one has none.
+            start.loss = float("inf")
+            why = problem.explain(start.u, start.frames)
+            return _given_up(start, start.message or f"the simulation fails within {start.frames} frames: {why}")
         start.u, start.damping, start.loss = refined.u, min(refined.damping, 1.0), refined.slopes.loss
         start.path.append({"frames": start.frames, "loss": start.loss, "u": start.u.tolist(), "steps": refined.steps})
         if whole:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -17,6 +17,10 @@ REFUSED = 2
 """Exit code when the input cannot be used: nothing has been written then."""
 
 
+FAILED = 1
+"""Exit code when the work was begun and has no result: what was done until then has been written."""
+
+
 def output() -> Console:
     return Console(soft_wrap=True)
 
@@ -25,13 +29,13 @@ def errors() -> Console:
     return Console(stderr=True, soft_wrap=True)
 
 
-def refuse(message: str, advice: str = "") -> typer.Exit:
+def refuse(message: str, advice: str = "", code: int = REFUSED) -> typer.Exit:
     """Say why a command cannot go on, and what to do; to be raised."""
     console = errors()
     console.print(f"[red]error:[/] {escape(message)}", highlight=False)
     if advice:
         console.print(f"help: {escape(advice)}", highlight=False)
-    return typer.Exit(REFUSED)
+    return typer.Exit(code)
 
 
 def check_folder(folder: Path, option: str) -> None:
@@ -44,12 +48,12 @@ def check_folder(folder: Path, option: str) -> None:
 
 
 @contextmanager
-def refusing(*kinds: type[Exception], advice: str = "") -> Iterator[None]:
-    """Turn errors that the input is to blame for into a message and the exit code."""
+def refusing(*kinds: type[Exception], advice: str = "", code: Callable[[], int] = lambda: REFUSED) -> Iterator[None]:
+    """Turn errors that the input is to blame for into a message and the exit code, which is asked for then."""
     try:
         yield
     except kinds as error:
-        raise refuse(message_of(error), getattr(error, "advice", "") or advice) from error
+        raise refuse(message_of(error), getattr(error, "advice", "") or advice, code()) from error
 
 
 def message_of(error: BaseException) -> str:

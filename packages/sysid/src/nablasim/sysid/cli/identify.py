@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
 
 import typer
 from rich.markup import escape
 
-from nablasim.sysid.cli.console import check_folder, errors, output, refuse, refusing
+from nablasim.sysid.cli.console import FAILED, REFUSED, check_folder, errors, output, refuse, refusing
 
 KEPT = "fit.json"
 """In the folder of the report: what has been done so far."""
@@ -21,13 +23,13 @@ def identify(
     report: Annotated[Path, typer.Option(help="Folder for the report, and what has been done so far.")] = Path("out"),
     starts: Annotated[int, typer.Option(min=1, help="How many blind starts there may be.")] = 4,
     seed: Annotated[int, typer.Option(help="Of the blind starts.")] = 0,
-    fps: Annotated[float | None, typer.Option(help="Frames per second, if the file does not know.")] = None,
+    fps: Annotated[float | None, typer.Option(help="Frames per second, if the file is wrong: slow motion.")] = None,
     again: Annotated[bool, typer.Option("--again", help="Begin anew, whatever has been done already.")] = False,
 ) -> None:
     """Find out what a filmed object is made of.
 
     Stopped half-way, the same command goes on where it was. Exit code 2: the input cannot be used, and nothing was
-    written.
+    written. Exit code 1: the search failed, and what it did until then is in the folder of the report.
     """
     import kernelc as kc
     from nablasim import physics as ph
@@ -47,14 +49,42 @@ def identify(
     for warning in case.warnings:
         said.print(f"[yellow]warning:[/] {escape(warning)}", highlight=False)
     kept = report / KEPT
-    if again:
-        kept.unlink(missing_ok=True)
-    if kept.exists():
+    if kept.exists() and not again:
         said.print(f"going on with {escape(str(kept))}", highlight=False)
-    advice = "another --report keeps both; --again begins anew" if kept.exists() else "dt is time_step of the scene"
-    with refusing(FitFailed, ValueError, ph.Diverged, ph.StepTooLarge, advice=advice):
-        fit = case.fit(starts=starts, seed=seed, save=kept, progress=True)
-    with refusing(kc.KernelError, advice="`nablasim doctor` says what this machine lacks"):
-        page = case.report(fit, report, title=f"{video.name}: {', '.join(wanted)}")
+    going_on = kept.exists() and not again
+    advice = "another --report keeps both; --again begins anew" if going_on else "dt is time_step of the scene"
+    with _put_aside(kept, again), _written(kept) as code:
+        with refusing(FitFailed, ValueError, OSError, ph.Diverged, ph.StepTooLarge, advice=advice, code=code):
+            fit = case.fit(starts=starts, seed=seed, save=kept, progress=True)
+        with refusing(kc.KernelError, advice="`nablasim doctor` says what this machine lacks", code=code):
+            page = case.report(fit, report, title=f"{video.name}: {', '.join(wanted)}")
     output().print(escape(str(fit.table())), highlight=False)
     output().print(f"[bold]{escape(str(page))}[/]", highlight=False)
+
+
+@contextmanager
+def _put_aside(kept: Path, again: bool) -> Iterator[None]:
+    """Begin anew, and bring back what was kept if nothing takes its place."""
+    if not again or not kept.exists():
+        yield
+        return
+    aside = kept.with_name(f"{kept.name}.before")
+    kept.replace(aside)
+    try:
+        yield
+    finally:
+        if kept.exists():
+            aside.unlink()
+        else:
+            aside.replace(kept)
+
+
+@contextmanager
+def _written(kept: Path) -> Iterator[Callable[[], int]]:
+    """The exit code of a failure: whether something was written until then."""
+
+    def content() -> bytes | None:
+        return kept.read_bytes() if kept.exists() else None
+
+    before = content()
+    yield lambda: REFUSED if content() == before else FAILED

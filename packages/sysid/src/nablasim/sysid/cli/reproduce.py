@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 from rich.markup import escape
 
-from nablasim.sysid.cli.console import check_folder, output, refusing
+from nablasim.sysid.cli.console import FAILED, check_folder, output, refusing
 
 
 def reproduce(
@@ -21,7 +21,8 @@ def reproduce(
 ) -> None:
     """Repeat an experiment of the paper: the table beside the paper's, and a page with curves.
 
-    Finished parts are kept in the folder; the same call goes on after a kill. Exit code 1 where a goal is missed.
+    Finished parts are kept in the folder; the same call goes on after a kill. Exit code 1 where a goal is missed or
+    a part has failed.
     """
     from nablasim.sysid.experiments.reproduce import experiments
     from nablasim.sysid.experiments.reproduce import reproduce as run
@@ -33,7 +34,7 @@ def reproduce(
             console.print(f"{experiment.name:12}{escape(experiment.title)}")
         return
     check_folder(out, "--out")
-    with refusing(KeyError, ValueError, ImportError, SweepFailed):
+    with refusing(KeyError, ValueError, ImportError), refusing(SweepFailed, code=lambda: FAILED):
         chapters = run(what, size, out, workers=workers, backend=backend, address=address,
                        on_chapter=lambda chapter: console.print(escape(f"{chapter}\n"), highlight=False))  # fmt: skip
     console.print(f"[bold]{escape(str(Path(out) / size / 'report.html'))}[/]")

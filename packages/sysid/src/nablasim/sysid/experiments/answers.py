@@ -18,6 +18,9 @@ from nablasim.sysid.tables import Table
 FOUND = 0.01
 """A case is found where every column is this near, relative to the truth."""
 
+FEW = 10
+"""Objects below which they are counted: "100 %" of one says nothing."""
+
 
 class Case(Protocol):
     """One body of an experiment."""
@@ -137,6 +140,11 @@ def number(value: float) -> str:
     return f"{value:.4f}" if 0.01 <= value < 1000 else f"{value:.2e}"
 
 
+def part(success: float, count: int) -> str:
+    """How many of all: a percentage only where there are enough to speak of one."""
+    return f"{success:.0%}" if count >= FEW else f"{round(success * count)} of {count}"
+
+
 def by_arm(results: Sequence[Any]) -> dict[str, list[Any]]:
     """Answers (or what is missing) of each arm in order. An item may have given several."""
     made: dict[str, list[Any]] = {}
@@ -160,7 +168,7 @@ def errors_table(
             rows.append((arm, given[0].why, *([""] * (len(columns) + 3))))
         else:
             s = summary(given)
-            end = (f"{s.success:.0%}", str(s.count), f"{s.seconds:.1f}" if s.seconds else "")
+            end = (part(s.success, s.count), str(s.count), f"{s.seconds:.1f}" if s.seconds else "")
             rows.append((arm, "mean", *(number(s.mean[c]) for c in columns), *end))
             rows.append(("", "median", *(number(s.median[c]) for c in columns), "", "", ""))
         if arm in paper:

@@ -53,20 +53,40 @@ def behind(frames: Picture, objects: NDArray[np.bool_]) -> Picture:
     """The background of frames (n, height, width, 3), whose first one has its objects at (height, width)."""
     reach = max(1, round(MARGIN * objects.shape[0]))
     covered = ndimage.binary_dilation(objects, iterations=reach)
-    inside = ndimage.binary_erosion(objects, iterations=reach)
+    inside = ndimage.binary_erosion(objects, iterations=2 * reach)
+    inside = inside if inside.any() else ndimage.binary_erosion(objects, iterations=reach)
     first = np.array(frames[0])
-    around = first[tuple(ndimage.distance_transform_edt(covered, return_distances=False, return_indices=True))]
-    # Where the objects are, what is seen when it is not what was there at first; along their edges, whichever of both
-    # is more like what is around them. Where nothing ever changes, that itself.
+    around = first[_nearest(~covered)]
     apart = np.abs(frames - first).max(axis=-1)
-    gone = (apart > _least(apart)) & covered
+    gone = (apart > _least(apart)) & inside
     left = gone.any(axis=0)
-    later = around.copy()
-    if left.any():
-        later[left] = np.nanmedian(np.where(gone[:, left, None], frames[:, left], np.nan), axis=0)
-    like = np.abs(first - around).max(axis=-1) < np.abs(later - around).max(axis=-1)
-    still = np.where((inside | (covered & ~like))[..., None], later, first)
-    return _mean(frames, still, reach)
+    if not left.any():
+        return _mean(frames, np.where(covered[..., None], around, first), reach)
+    # An object has left a place near its edge when it has left the nearest one well inside: what is seen from then on
+    # is the background, whatever edges that has. Where something well inside never changes, what is around it.
+    near, nearest = ndimage.binary_dilation(covered, iterations=2 * reach), _nearest(left)
+    later = first.copy()
+    later[near] = _while(gone[:, nearest[0], nearest[1]][:, near], frames[:, near])
+    # Near its edge the object was there at first, or comes to lie there: it is not what looks like it.
+    own = first[nearest]
+    other = np.abs(first - own).max(axis=-1) > np.abs(later - own).max(axis=-1)
+    still = np.where((near & ~other)[..., None], later, first)
+    return _mean(frames, np.where((inside & ~left)[..., None], around, still), reach)
+
+
+def _nearest(places: NDArray[np.bool_]) -> tuple[Any, Any]:
+    """Row and column of the nearest of some places, for every pixel."""
+    rows, columns = ndimage.distance_transform_edt(~places, return_distances=False, return_indices=True)
+    return rows, columns
+
+
+def _while(when: NDArray[np.bool_], values: Picture) -> Picture:
+    """The median over those of the frames (n, pixels, 3) that are marked; at least one is, for every pixel.
+
+    Of the later half of these: at first, the object may still be on its way out.
+    """
+    when = when & (np.cumsum(when, axis=0) > when.sum(axis=0) / 2)
+    return np.asarray(np.nanmedian(np.where(when[..., None], values, np.nan), axis=0))
 
 
 def level_of(frames: Picture, background: Picture, objects: NDArray[np.bool_]) -> float:

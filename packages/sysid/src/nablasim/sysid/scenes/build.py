@@ -18,6 +18,8 @@ DAMPING = 100.0
 """N s/m, of a floor that says nothing."""
 STEPS = 960
 """A second, where the file says nothing."""
+UNEVEN = 32
+"""Steps in the shortest time between frames, where these are not evenly apart: a 64th of it is what times are off."""
 SOFTNESS = 0.15
 """Pixels: the width of the edges of drawn silhouettes. Soft ones lie a little outside of the true ones, as faces in
 front and behind add up; cameras do not do that."""
@@ -186,6 +188,19 @@ class Stage:
                 f"write `time_step: 1/{fps * steps:.6g} s`, {steps} steps for each frame",
             )
         return fitting
+
+    def uneven_step(self, shortest: float) -> float:
+        """The step of the simulation for frames that are not evenly apart, and come at the nearest step."""
+        dt, finest = self.entries.time_step, shortest / UNEVEN
+        if dt is None:
+            return min(1 / STEPS, finest)
+        if dt > finest * (1 + 1e-9):
+            raise self.script.wrong(
+                ("time_step",),
+                f"frames are not evenly apart, {1e3 * shortest:.3g} ms at least: steps of {dt:.6g} s are too coarse "
+                f"for them; write `time_step: {1e3 * finest:.2g} ms` or less, or leave it out",
+            )
+        return dt
 
 
 def _simple(entry: ShapeEntry) -> ph.Shape:

@@ -6,6 +6,7 @@ rewritten for people who have never heard of it.
 
 from __future__ import annotations
 
+import reprlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -16,6 +17,7 @@ import yaml
 from pydantic import ValidationError
 
 from nablasim.sysid.scenes.entries import SceneFile
+from nablasim.sysid.scenes.yaml_limits import SceneLoader, TooMuch, check_extent
 
 Place = tuple[str | int, ...]
 
@@ -59,8 +61,9 @@ def read_scene(path: str | Path) -> Script:
 def parse_scene(text: str, *, name: str = "scene", folder: Path = Path(".")) -> Script:
     """Check the text of a scene file; `name` is for messages, and other files are looked for in `folder`."""
     try:
+        check_extent(text)
         root = yaml.compose(text, Loader=yaml.SafeLoader)
-        content = None if root is None else yaml.safe_load(text)
+        content = None if root is None else yaml.load(text, Loader=SceneLoader)
     except yaml.YAMLError as error:
         raise BadScene(_syntax(name, error)) from error
     if not isinstance(content, Mapping):
@@ -88,7 +91,7 @@ def _sentence(name: str, root: Any, problem: Any) -> str:
     elif problem["type"] == "value_error":
         said = str(problem["ctx"]["error"])
     else:
-        said = f"{problem['msg'][:1].lower()}{problem['msg'][1:]}, not {problem['input']!r}"
+        said = f"{problem['msg'][:1].lower()}{problem['msg'][1:]}, not {reprlib.repr(problem['input'])}"
     return f"{name}, line {line}: {where + ': ' if where else ''}{said}"
 
 
@@ -126,4 +129,5 @@ def _twice(node: Any) -> tuple[str, int] | None:
 def _syntax(name: str, error: yaml.YAMLError) -> str:
     mark = getattr(error, "problem_mark", None)
     where = f", line {mark.line + 1}" if mark is not None else ""
-    return f"{name}{where}: this is not YAML: {getattr(error, 'problem', None) or error}"
+    said = getattr(error, "problem", None) or " ".join(str(error).split())
+    return f"{name}{where}: {'' if isinstance(error, TooMuch) else 'this is not YAML: '}{said}"

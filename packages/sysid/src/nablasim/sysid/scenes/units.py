@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 import re
+import reprlib
 from dataclasses import dataclass
 
 from nablasim.sysid.names import nearest
@@ -46,17 +47,28 @@ PLAIN = Unit(1.0, (0, 0, 0, 0))
 
 _NUMBER = r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?"
 _QUANTITY = re.compile(rf"\s*({_NUMBER})(?:\s*/\s*({_NUMBER}))?\s*(.*?)\s*")
-_FACTOR = re.compile(r"([A-Za-zµ%]+)(?:\^?([-+]?\d+))?")
+_FACTOR = re.compile(r"([A-Za-zµ%]+)(?:\^?([-+]?\d{1,2}))?")
 _SUPERSCRIPTS = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹⁻", "0123456789-")
 
 
 def to_number(text: str | float, unit: str = "") -> float:
     """A quantity as a number of `unit`: to_number("50 cm", "m") is 0.5. Plain numbers are taken as they are."""
+    try:
+        made = _to_number(text, unit)
+    except OverflowError:
+        made = math.inf
+    if not math.isfinite(made):
+        raise ValueError(f"{reprlib.repr(text)} is not a finite number: write one of less than 308 digits")
+    return made
+
+
+def _to_number(text: str | float, unit: str) -> float:
     if isinstance(text, (int, float)) and not isinstance(text, bool):
         return float(text)
     found = _QUANTITY.fullmatch(text) if isinstance(text, str) else None
     if found is None:
-        raise ValueError(f"{text!r} is not a quantity: write a number and a unit, such as {_example(unit)!r}")
+        shown = reprlib.repr(text)
+        raise ValueError(f"{shown} is not a quantity: write a number and a unit, such as {_example(unit)!r}")
     value = float(found[1])
     if found[2] is not None:
         if not float(found[2]):

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from nablasim import render
+from nablasim.render.clock import beat_of
+from nablasim.render.scaling import natural_width
 from nablasim.sysid.scenes.backgrounds import background_of, first_silhouette, level_of
 from nablasim.sysid.scenes.build import Stage
 from nablasim.sysid.video import ROUNDING, Video, masks, scaled
@@ -16,35 +21,47 @@ FINER = 4
 """Silhouettes are cut out of pictures so many times larger than what is compared: edges are finer than a pixel."""
 FEWEST = 3
 """Frames below which there is no motion to speak of."""
+NARROWEST = 8
+"""Columns of pictures that are compared, at least."""
 SAME = 0.01
 """Frame rates that differ by less than this part are the same: 29.97 and 30."""
+NEARLY = 0.02
+"""Of the time between frames: what an even clock may shake."""
 
 
 class BadVideo(ValueError):
     """A video that cannot be used for a scene; the message says what to do."""
 
 
-def watch(stage: Stage, path: str | Path, *, fps: float | None = None) -> tuple[Video, Video]:
-    """Read the part of a video that a scene is about: as it is compared, and as it was filmed, both scaled.
+@dataclass(frozen=True, eq=False)
+class Watched:
+    """The part of a video that a scene is about, scaled."""
 
-    `fps` is believed instead of what the file says.
-    """
+    seen: Video
+    """As it is compared."""
+    whole: Video
+    """As it was filmed."""
+    dt: float
+    """s, the step of the simulation: frames are at whole ones"""
+    notes: tuple[str, ...]
+    """What to look at before the numbers are used."""
+
+
+def watch(stage: Stage, path: str | Path, *, fps: float | None = None) -> Watched:
+    """Read the part of a video that a scene is about. `fps` is believed instead of what the file says."""
     path, entry = Path(path), stage.entries.video
-    rate = _rate(stage, path, fps)
-    first = _read(path, most=1, fps=rate)
-    height = entry.height
-    width = max(8, round(height * first.frames.shape[2] / first.frames.shape[1]))
+    clock = _clock(stage, path, fps)
+    first, last = _part(stage, path, clock)
+    times, dt, notes = _times(stage, clock.times[first:last] - clock.times[first], clock.rate)
+    (height, width), said = _size(clock.size, entry.height)
     finer = FINER if entry.compare == "silhouette" else 1
-    finer = max(1, min(finer, first.frames.shape[1] // height))
-    skip = round(entry.start * rate)
-    count = None if entry.duration is None else round(entry.duration * rate) + 1
-    most = None if count is None else skip + count
-    frames = _read(path, most=most, fps=rate, size=(finer * height, finer * width)).frames
-    _check_length(stage, path, len(frames), skip, count, rate)
-    whole = Video(frames[skip:], fps=rate, noise=entry.noise)
+    finer = max(1, min(finer, clock.size[0] // height))
+    read = _reading(render.read_video, path, most=last, fps=fps, size=(finer * height, finer * width))
+    whole = Video(read.frames[first:], times, noise=entry.noise)
+    notes = (*clock.notes, *notes, *said)
     if entry.compare == "colour":
         noise = entry.noise or (ROUNDING if path.is_dir() else None)
-        return Video(whole.frames, whole.times, noise=noise), whole
+        return Watched(Video(whole.frames, times, noise=noise), whole, dt, notes)
     background = background_of(stage, whole)
     level = level_of(whole.frames[..., :3], background, first_silhouette(stage, whole.size))
     try:
@@ -52,48 +69,88 @@ def watch(stage: Stage, path: str | Path, *, fps: float | None = None) -> tuple[
     except ValueError as error:
         raise BadVideo(f"{path}: {error}") from error
     silhouettes = np.stack([scaled(f, (height, width)) for f in seen.frames])
-    return Video(silhouettes, whole.times, noise=entry.noise), whole
+    return Watched(Video(silhouettes, times, noise=entry.noise), whole, dt, notes)
 
 
-def _rate(stage: Stage, path: Path, fps: float | None) -> float:
-    """How many frames there are in a second; the file, the scene and the user must not contradict each other."""
+# -- time
+def _clock(stage: Stage, path: Path, fps: float | None) -> Any:
+    """When the frames were taken; the file, the scene and the user must not contradict each other."""
     said = stage.entries.video.fps
-    if fps is not None:
-        if not 0 < fps < np.inf:
-            raise BadVideo(f"a video has more than 0 frames per second, and not {fps:g}")
-        return fps
-    if path.is_dir():
+    if fps is None and path.is_dir():
         if said is None:
             raise BadVideo(f"{path} is a folder of pictures, which has no frame rate: write `fps: 30` below `video:` "
                            f"in {stage.script.name}, or pass --fps 30")  # fmt: skip
-        return float(said)
-    found = _read(path, most=1).rate
-    if said is not None and abs(found / said - 1) > SAME:
+        fps = float(said)
+    clock = _reading(render.video_times, path, fps=fps)
+    if fps is None and said is not None and abs(clock.rate / said - 1) > SAME:
         raise stage.script.wrong(
             ("video", "fps"),
-            f"the scene is about {said:g} frames per second, and {path} has {found:g}: correct one of them, or pass "
-            f"--fps if the file does not know (slow motion)",
+            f"the scene is about {said:g} frames per second, and {path} has {clock.rate:.6g}: correct one of them, or "
+            "pass --fps if the file does not know (slow motion)",
         )
-    return found
+    return clock
 
 
-def _read(path: Path, **options: Any) -> render.Video:
+def _part(stage: Stage, path: Path, clock: Any) -> tuple[int, int]:
+    """The frames of the scene: the number of the first, and that after the last."""
+    entry, times, half = stage.entries.video, clock.times, 0.5 / clock.rate
+    begins, ends = entry.start, float(times[-1])
+    # The frame that is nearest to the time at which the scene begins, and to that at which it ends.
+    first = int(np.searchsorted(times, begins - half * (1 + 1e-9)))
+    there = f"{path} has {len(times)} frame{'s' if len(times) != 1 else ''} ({ends:.3g} s)"
+    after = f", {len(times) - first} of them from {begins:g} s on" if first else ""
+    if entry.duration is not None:
+        last = int(np.searchsorted(times, begins + entry.duration + half * (1 - 1e-9)))
+        count = round(entry.duration * clock.rate) + 1
+        if ends < begins + entry.duration - half:
+            raise stage.script.wrong(
+                ("video", "duration"),
+                f"the scene lasts {entry.duration:g} s, which is {count} frames, and {there}{after}: shorten the "
+                "duration, or leave it out to take all there is",
+            )
+    else:
+        last = len(times)
+    if last - first < FEWEST:
+        few = f"{there}{after}" if entry.duration is None else f"{last - first} frames of {path} are in the scene"
+        raise BadVideo(f"{few}: a motion needs {FEWEST} or more")
+    return first, last
+
+
+def _times(stage: Stage, times: NDArray[np.float64], rate: float) -> tuple[NDArray[np.float64], float, tuple[str, ...]]:
+    """Times of frames as whole steps of the simulation, and its step. Gaps stay gaps."""
+    beat = beat_of(times, NEARLY / rate)
+    gaps = np.diff(times)
+    if beat is not None:
+        dt = stage.time_step(1 / beat.spacing)
+        lost = int(beat.counts[-1]) + 1 - len(times)
+        lack = f"{lost} of {lost + len(times)} frames are not in the file: the others keep their times"
+        return beat.times, dt, (lack,) if lost else ()
+    dt = stage.uneven_step(float(gaps.min()))
+    steps = np.rint(times / dt)
+    off = float(np.abs(steps * dt - times).max())
+    said = (
+        f"frames are {1e3 * gaps.min():.3g} to {1e3 * gaps.max():.3g} ms apart, as the file says: each is looked at "
+        f"after the nearest step of {1e3 * dt:.3g} ms, at most {1e3 * off:.2g} ms off"
+    )
+    return steps * dt, dt, (said,)
+
+
+# -- pictures
+def _size(shape: tuple[int, int], height: int) -> tuple[tuple[int, int], tuple[str, ...]]:
+    """(height, width) of what is compared, in the shape of the video."""
+    width = natural_width(shape, height)
+    if width >= NARROWEST:
+        return (height, width), ()
+    wanted, height = height, -(-NARROWEST * shape[0] // shape[1])
+    said = (
+        f"the video is {shape[1]} × {shape[0]} pixels: {wanted} rows would be {width} columns, so {height} rows are "
+        f"compared; `height: {height}` below `video:` says the same"
+    )
+    return (height, natural_width(shape, height)), (said,)
+
+
+def _reading(read: Callable[..., Any], path: Path, **options: Any) -> Any:
     try:
-        return render.read_video(path, **options)
+        return read(path, **options)
     except (OSError, ValueError) as error:
         raise BadVideo(str(error)) from error
-
-
-def _check_length(stage: Stage, path: Path, found: int, skip: int, count: int | None, rate: float) -> None:
-    needed = FEWEST if count is None else count
-    if found - skip >= needed:
-        return
-    has = f"{path} has {found} frames ({(found - 1) / rate:.3g} s)"
-    if count is None:
-        raise BadVideo(f"{has}: a motion needs {skip + FEWEST} or more")
-    after = f", {max(found - skip, 0)} of them from {skip / rate:g} s on" if skip else ""
-    raise stage.script.wrong(
-        ("video", "duration"),
-        f"the scene lasts {stage.entries.video.duration:g} s, which is {count} frames, and {has}{after}: shorten the "
-        "duration, or leave it out to take all there is",
-    )
