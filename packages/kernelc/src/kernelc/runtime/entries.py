@@ -47,6 +47,13 @@ class Entry:
     def read(self) -> list[Array]:
         return [self.args[i] for i in self.plan.variant.read] if self.plan is not None else self.reads
 
+    def keeps(self, storage: Storage) -> bool:
+        """Whether something of what the memory holds stays, or is read, when this step begins."""
+        if self.backward is not None:
+            return False  # recorded after it ran: it has written the memory itself
+        whole = [a for a in self.writes if a._storage is storage and a._data.size == a.root._data.size]
+        return not whole or any(a._storage is storage for a in self.reads)
+
     def name_of(self, storage: Storage) -> str:
         """What an array of this memory is to the step, in words."""
         if self.plan is not None:

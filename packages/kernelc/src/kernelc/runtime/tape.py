@@ -269,14 +269,14 @@ class Tape:
                 if storage.version <= self._replayed:
                     self._rename(storage, known)
                 else:
-                    self._check_outside(storage, known)
+                    self._check_outside(storage, known, entry)
                 self._versions[storage] = storage.version
 
-    def _check_outside(self, storage: Storage, known: int) -> None:
+    def _check_outside(self, storage: Storage, known: int, entry: Entry | None) -> None:
         """A write from outside between two recorded launches: what was read before is gone."""
         if (storage, known) in self._needed and (storage, known) not in self._copies:
             reader, did = self._needed[storage, known], "read"
-        elif storage in self._active and storage in self._written:
+        elif entry is not None and entry.keeps(storage) and storage in self._active and storage in self._written:
             # What it holds now does not come from where its gradient would go.
             wrote = next(e for e in reversed(self.entries) if any(a._storage is storage for a in e.written))
             reader, did = wrote, "wrote"
