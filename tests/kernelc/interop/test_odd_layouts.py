@@ -153,6 +153,21 @@ def test_strides_that_only_look_like_an_overlap_are_accepted():
     np.testing.assert_array_equal(y, np.arange(6.0).reshape(2, 3) ** 2)
 
 
+# -- structs
+def test_fields_are_not_copied_by_position():
+    @kc.struct
+    class Pair:
+        a: float
+        b: float
+
+    pairs = kc.zeros(2, dtype=Pair)
+    for other in (np.ones(2, [("b", "f4"), ("a", "f4")]), np.ones(2, np.float32)):
+        with pytest.raises(kc.WrongDtype, match="does not fit"):
+            pairs.assign(other)
+    with pytest.raises(kc.WrongDtype, match="does not fit"):
+        kc.zeros(2).assign(pairs)
+
+
 # -- masks
 MASKED = np.ma.array([1.0, 2.0, 3.0, 4.0], mask=[False, True, False, False])
 

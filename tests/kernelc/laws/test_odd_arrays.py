@@ -151,7 +151,7 @@ def test_odd_inputs(data, dtype, shape, device):
     held, y = values(odd), kc.full(N, 7.0, real=dtype)
     n = 0 if held is None else held.size
     if attempt(lambda: kc.launch(square, n, [odd], [y], device=device)):
-        same(y.numpy()[:n], held.reshape(-1).astype(np.float64) ** 2)
+        same(y.numpy()[:n], held.reshape(-1).astype(dtype) ** 2)
 
 
 @given(st.data(), st.sampled_from([np.int32, np.int64]), st.sampled_from(sorted(SHAPES)), DEVICES)

@@ -281,7 +281,7 @@ class WrongDevice(LaunchError):
 
 
 class Overlap(LaunchError):
-    """An array that the launch writes shares memory with another argument."""
+    """An array that is written shares memory with another argument, or its elements with each other."""
 
     code = "KC205"
     hint = "pass a copy of one of them, or write to an array of its own"

@@ -249,6 +249,7 @@ class Array:
         shape = data._data.shape if isinstance(data, Array) else data.shape
         if shape != self._data.shape:
             raise WrongShape(f"assign: shape {shape} does not fit {self._data.shape}")
+        _check_fields(data._data.dtype if isinstance(data, Array) else data.dtype, self._data.dtype)
         return self._write("assign", data)
 
     def _write(self, kind: str, source: Any) -> Array:
@@ -431,6 +432,15 @@ def check_apart(data: Data) -> None:
                       advice=_APART)  # fmt: skip
 
 
+def _check_fields(given: np.dtype[Any], wanted: np.dtype[Any]) -> None:
+    """Whether structs are alike: NumPy would copy their fields by position, whatever they are called."""
+    if given.names != wanted.names:
+        raise WrongDtype(f"assign: data of {given} does not fit an array of {wanted}",
+                         advice="assign data with the same fields, in the same order")  # fmt: skip
+    for name in wanted.names or ():
+        _check_fields(given[name], wanted[name])
+
+
 def _is_index(key: Any) -> bool:
     return isinstance(key, (int, np.integer)) and not isinstance(key, bool)
 
@@ -494,7 +504,7 @@ def _check_no_mask(data: Any) -> None:
     if isinstance(data, np.ma.MaskedArray):
         if np.ma.is_masked(data):
             raise WrongDtype("elements of the data are masked, and kernels do not know masks",
-                             advice="say what they are: data.filled(0.0); or pass the mask as an array: data.mask")  # fmt: skip
+                             advice="say what they are: data.filled(0.0), and pass data.mask if it matters")  # fmt: skip
     elif isinstance(data, (list, tuple)):
         for part in data:
             _check_no_mask(part)

@@ -42,8 +42,9 @@ def jvp(
                 if shown is not None:
                     dots[i] = _tangent(args[i], shown)
             elif a._storage in args[i]._storage.relatives():
-                raise Overlap(f"{kernel.name}: {list(kernel.params)[i]!r} shares memory with an array that has a "
-                              "tangent, but is another array", advice="launch with that array, or a view of it")  # fmt: skip
+                name = list(kernel.params)[i]
+                raise Overlap(f"{kernel.name}: {name!r} shares memory with another array, which has a tangent",
+                              advice="launch with that array, or a view of it")  # fmt: skip
     if not dots:
         raise TapeError("none of the tangents belongs to an argument of the launch",
                         advice="the keys of tangents are the arrays that are launched with")  # fmt: skip

@@ -85,8 +85,9 @@ def shares(a: Any, b: Any) -> bool:
     """Whether two pieces of memory have a byte in common; also where that is too hard to tell."""
     if is_on_gpu(a) or is_on_gpu(b):
         return is_on_gpu(a) and is_on_gpu(b) and bool(shares(a.ghost, b.ghost))
+    most: Any = _MOST_WORK  # NumPy's annotations know two of its meanings only
     try:
-        return bool(np.shares_memory(a, b, max_work=_MOST_WORK))
+        return bool(np.shares_memory(a, b, max_work=most))
     except np.exceptions.TooHardError:
         return True
 
