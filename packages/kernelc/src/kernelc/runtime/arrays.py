@@ -504,7 +504,7 @@ def _check_no_mask(data: Any) -> None:
     if isinstance(data, np.ma.MaskedArray):
         if np.ma.is_masked(data):
             raise WrongDtype("elements of the data are masked, and kernels do not know masks",
-                             advice="say what they are: data.filled(0.0), and pass data.mask if it matters")  # fmt: skip
+                             advice="say what they are: data.filled(0.0), data.filled(np.nan)")  # fmt: skip
     elif isinstance(data, (list, tuple)):
         for part in data:
             _check_no_mask(part)
