@@ -1,4 +1,4 @@
-// The Python module kernelc._native: libraries, launches, programs, records.
+// The Python module kernelc._native: libraries, launches, programs, records, places.
 #include <dlfcn.h>
 #include <pybind11/pybind11.h>
 
@@ -8,6 +8,7 @@
 
 #include "cpu.hpp"
 #include "launch.hpp"
+#include "place.hpp"
 #include "pool.hpp"
 #include "program.hpp"
 #include "record.hpp"
@@ -249,6 +250,19 @@ private:
     State state_ = State::idle;  // read and written with the GIL
 };
 
+// A place, and what Python knows it by.
+struct PyPlace : Place {
+    PyPlace(int64_t low, int64_t high, py::object owner) : Place(low, high), owner(std::move(owner)) {}
+
+    py::list owners() {
+        py::list found;
+        for (Place* other : others()) found.append(static_cast<PyPlace*>(other)->owner);
+        return found;
+    }
+
+    py::object owner;
+};
+
 void collect_cycles(PyHeapTypeObject* heap_type) {
     PyTypeObject* type = &heap_type->ht_type;
     type->tp_flags |= Py_TPFLAGS_HAVE_GC;
@@ -295,6 +309,10 @@ void bind_classes(py::module_& module) {
         .def_property_readonly("pointer", [](const Record& self) { return reinterpret_cast<intptr_t>(&self); })
         .def("clear", &Record::clear)
         .def("__len__", &Record::size);
+
+    py::class_<PyPlace>(module, "Place", "A range of addresses that is in use as long as this lives.", py::is_final())
+        .def(py::init<int64_t, int64_t, py::object>(), py::arg("low"), py::arg("high"), py::arg("owner"))
+        .def("others", &PyPlace::owners, "The owners of all other places that share a byte with this one.");
 
     py::class_<PyProgram>(module, "Program", "A flat list of steps that runs in one native call.", py::is_final(),
                           py::custom_type_setup(collect_cycles))

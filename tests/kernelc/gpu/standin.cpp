@@ -359,6 +359,7 @@ EXPORT int cuMemcpyDtoDAsync_v2(uint64_t to, uint64_t from, size_t bytes, void* 
     BEGIN("cuMemcpyDtoDAsync_v2", text(bytes))
     IN_CONTEXT
     if (!inside(to, bytes) || !inside(from, bytes) || !known_stream(s)) return INVALID_VALUE;
+    if (to < from + bytes && from < to + bytes) return INVALID_VALUE;  // CUDA says nothing, and does anything
     put(s, [=] { std::memcpy(reinterpret_cast<void*>(to), reinterpret_cast<void*>(from), bytes); });
     return SUCCESS;
 }

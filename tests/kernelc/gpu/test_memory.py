@@ -69,6 +69,37 @@ def test_views_share_the_memory(driver):
     np.testing.assert_array_equal(a.reshape(24).numpy(), content.reshape(24))
 
 
+def test_copies_within_an_array_have_the_right_gradient(driver):
+    for part, other in ((slice(1, 4), slice(0, 3)), (slice(0, 4), slice(0, 4)), (slice(0, 4), slice(None, None, -1))):
+        x = kc.array(np.arange(1.0, 5.0, dtype=np.float32), device="cuda", requires_grad=True)
+        y, held, index = kc.zeros(4, device="cuda"), 2 * np.arange(1.0, 5.0), np.arange(4)
+        with kc.Tape() as tape:
+            kc.launch(double, 4, [x], [y])
+            y[part].assign(y[other])
+        held[part], index[part] = held[other].copy(), index[other].copy()
+        tape.replay()
+        np.testing.assert_array_equal(y.numpy(), held)
+        tape.backward(grads={y: np.ones(4)})
+        np.testing.assert_array_equal(x.grad.numpy(), 2.0 * np.bincount(index, minlength=4))
+
+
+def test_a_write_to_shared_memory_is_seen(driver):
+    a = kc.array(np.ones(3, np.float32), device="cuda", requires_grad=True)
+    y = kc.zeros(3, device="cuda")
+    with kc.Tape() as tape:
+        kc.launch(double, 3, [a], [y])
+    kc.array(_Foreign(a)).zero_()
+    with pytest.raises(kc.Overwritten):
+        tape.backward(grads={y: np.ones(3)})
+
+
+class _Foreign:
+    """Somebody else who has the memory of an array."""
+
+    def __init__(self, a):
+        self.a, self.__cuda_array_interface__ = a, a.__cuda_array_interface__
+
+
 def test_rows_are_vectors(driver):
     x = kc.array(np.ones((5, 3)), device="cuda")
     assert kc.array(x, dtype=kc.float3).shape == (5,)

@@ -7,6 +7,7 @@ carets by themselves; the advice is attached as a note.
 from __future__ import annotations
 
 import linecache
+import sys
 from collections.abc import Callable
 from functools import wraps
 from pathlib import Path
@@ -113,6 +114,14 @@ def shorn(error: KernelError) -> KernelError:
     for one in reversed(kept):
         chain = TracebackType(chain, one.tb_frame, one.tb_lasti, one.tb_lineno)
     return error.with_traceback(chain)
+
+
+def caller() -> Span | None:
+    """The line of the user that led here."""
+    frame: Any = sys._getframe(1)
+    while frame is not None and frame.f_code.co_filename.startswith(_OURS):
+        frame = frame.f_back
+    return Span(frame.f_code.co_filename, frame.f_lineno) if frame is not None else None
 
 
 def public(function: Function) -> Function:
@@ -272,7 +281,7 @@ class WrongDevice(LaunchError):
 
 
 class Overlap(LaunchError):
-    """An array that the launch writes shares memory with another argument."""
+    """An array that is written shares memory with another argument, or its elements with each other."""
 
     code = "KC205"
     hint = "pass a copy of one of them, or write to an array of its own"

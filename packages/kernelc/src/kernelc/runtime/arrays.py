@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache
-from itertools import count
 from typing import Any
 from weakref import WeakSet
 
 import numpy as np
 
 from .. import types as t
-from ..errors import NoCuda, ReadOnly, WrongDevice, WrongDtype, WrongIndex, WrongShape, WrongUse
+from ..errors import NoCuda, Overlap, ReadOnly, WrongDevice, WrongDtype, WrongIndex, WrongShape, WrongUse
 from .cuda import dlpack
 from .cuda.data import empty as device_empty
 from .cuda.data import foreign, upload
@@ -27,53 +26,20 @@ from .memory import (
     is_tensor,
     may_share,
     numpy_of,
+    overlaps_itself,
     zeros_for,
 )
 from .recording import current
+from .storage import Storage, clock
 
+_APART = "use memory with a place for every element: np.ascontiguousarray(data), tensor.contiguous()"
 _SIGNATURES: dict[tuple[Any, ...], tuple[Any, ...]] = {}
-_numbers = count(1)
-
-
-class Clock:
-    """Counts writes to arrays, of whatever memory: while it stands still, nobody has written anything."""
-
-    def __init__(self) -> None:
-        self.now, self._next = 0, count(1).__next__
-
-    def tick(self) -> int:
-        self.now = now = self._next()  # in this order: two threads never get the same time
-        return now
-
-
-clock = Clock()
 
 
 @cache
 def _facts(element: t.Type) -> tuple[int, t.Scalar | None]:
     """How many trailing dimensions an element takes in memory, and the precision of its reals."""
     return len(t.element_dtype(element)[1]), next((s for s in t.leaves(element) if s.is_float), None)
-
-
-class Storage:
-    """A piece of memory: when it was written, its gradient, and which arrays look at it."""
-
-    __slots__ = ("borrowed", "carries", "grad", "members", "number", "ours", "readers", "source", "version")
-
-    def __init__(self, source: Data | None = None) -> None:
-        self.number = next(_numbers)
-        self.version = 0
-        self.carries = False
-        self.grad: Data | None = None
-        self.source = source
-        """What a weak array was made from, in double precision, until its first launch decides on the precision."""
-        self.ours = False
-        """Allocated here: nobody else refers to the memory, but who got it from us."""
-        self.borrowed = False
-        """Shared with somebody who must not see our writes: the first one goes to a copy."""
-        self.members: WeakSet[Array] | None = None
-        self.readers: list[Any] | None = None
-        """Weak references to the tapes of torch operations that will read it as it is."""
 
 
 class Array:
@@ -90,17 +56,20 @@ class Array:
     """The precision of its reals, or None for integers and bools."""
 
     def __init__(
-        self, data: Data, element: t.Type, *, requires_grad: bool = False, source: Data | None = None, address: int = 0
-    ):
+        self, data: Data, element: t.Type, *, requires_grad: bool = False, source: Data | None = None, address: int = 0,
+        storage: Storage | None = None,
+    ):  # fmt: skip
         self._parent: tuple[Array, Callable[[Data], Data]] | None = None
         self._grad: Array | None = None
         self._derived: dict[Any, Array] | None = None
         self.origin: Array | None = None
         """What this is a converted copy of, if a launch made it: tapes convert it anew when they run again."""
-        self._storage = Storage(source)
+        self._storage = storage or Storage(source)
         self._set(data, element, address)
+        if storage is None:
+            self._storage.lie(data, self._address)
         if requires_grad:
-            _check_real(element)
+            _check_gradient(data, element)
         self.requires_grad = requires_grad
 
     def _set(self, data: Data, element: t.Type, address: int = 0) -> None:
@@ -116,7 +85,8 @@ class Array:
 
     def _sign(self) -> None:
         flags, weak = self._data.flags, self._storage.source is not None
-        key = (self.element, self.ndim, flags.c_contiguous, flags.writeable, weak, is_on_gpu(self._data))
+        apart = flags.c_contiguous or not overlaps_itself(self._data)
+        key = (self.element, self.ndim, flags.c_contiguous, flags.writeable, weak, is_on_gpu(self._data), apart)
         self._sig = _SIGNATURES.setdefault(key, key)
 
     # -- what it is
@@ -248,6 +218,7 @@ class Array:
             return None if grad is None else grad._data
         storage = self._storage
         if storage.grad is None and (self.requires_grad or storage.carries):
+            _check_gradient(self._data, self.element)
             storage.grad = zeros_for(self._data)
         return storage.grad
 
@@ -278,15 +249,18 @@ class Array:
         shape = data._data.shape if isinstance(data, Array) else data.shape
         if shape != self._data.shape:
             raise WrongShape(f"assign: shape {shape} does not fit {self._data.shape}")
+        _check_fields(data._data.dtype if isinstance(data, Array) else data.dtype, self._data.dtype)
         return self._write("assign", data)
 
     def _write(self, kind: str, source: Any) -> Array:
         if not self._data.flags.writeable and not self.own():
             raise ReadOnly("the memory of this array is read-only")
+        if overlaps_itself(self._data):
+            raise Overlap("the array is written, but its elements overlap each other", advice=_APART)
         tape = current()
         if tape is None or not tape._write(self, kind, source):
             self._put(source)
-            self._storage.version = clock.tick()
+            self._storage.wrote(clock.tick())
         return self
 
     def _put(self, content: Any) -> None:
@@ -297,10 +271,15 @@ class Array:
                 self._data.zero()
                 return
         elif isinstance(content, Array):
+            if content._storage is self._storage and self._storage.source is not None:
+                source = self._storage.source
+                as_view(self, source)[...] = as_view(content, source)
+                self._data[...] = content._data
+                return
             content = content._data
-        self._data[...] = content
         if self._storage.source is not None:
             as_view(self, self._storage.source)[...] = content
+        self._data[...] = content
 
     # -- views
     def __getitem__(self, key: Any) -> Array:
@@ -431,6 +410,7 @@ class Array:
         return list(self._storage.members or ()) or [self]
 
     def _move(self, data: Data, real: t.Scalar | None) -> None:
+        self._storage.lie(data, address_of(data))
         for a in self._all():
             a._set(as_view(a, data), a.element if real is None else t.resolve(_unresolved(a.element), real))
             if a._derived:
@@ -438,9 +418,27 @@ class Array:
                 a._derived = None if real is not None else {e: d for e, d in a._derived.items() if e is not t.INT32}
 
 
-def _check_real(element: t.Type) -> None:
+def _check_gradient(data: Data, element: t.Type) -> None:
+    """Whether memory can have a gradient: reals, each of which has its own."""
     if not any(s.is_float for s in t.leaves(element)):
         raise WrongDtype(f"only real arrays can require a gradient, not {element!r}")
+    check_apart(data)
+
+
+def check_apart(data: Data) -> None:
+    """Elements that are one number in memory have one gradient together, which no array of them has a place for."""
+    if overlaps_itself(data):
+        raise Overlap("the elements of the array overlap each other, so they have no gradients of their own",
+                      advice=_APART)  # fmt: skip
+
+
+def _check_fields(given: np.dtype[Any], wanted: np.dtype[Any]) -> None:
+    """Whether structs are alike: NumPy would copy their fields by position, whatever they are called."""
+    if given.names != wanted.names:
+        raise WrongDtype(f"assign: data of {given} does not fit an array of {wanted}",
+                         advice="assign data with the same fields, in the same order")  # fmt: skip
+    for name in wanted.names or ():
+        _check_fields(given[name], wanted[name])
 
 
 def _is_index(key: Any) -> bool:
@@ -454,11 +452,8 @@ def _unresolved(element: t.Type) -> t.Type:
 
 
 def _view_of(base: Array, view: Callable[[Data], Data], element: t.Type) -> Array:
-    made = Array(view(base._data), element)
-    made._storage = base._storage
+    made = Array(view(base._data), element, storage=base._storage)
     made._base = base._base
-    if base._storage.source is not None:
-        made._set(made._data, element)
     return made
 
 
@@ -495,11 +490,24 @@ def _plain(data: Any) -> Any:
     """A NumPy-readable view of an array, a torch tensor, or anything else."""
     if isinstance(data, Array):
         return data.numpy()
+    if isinstance(data, (np.ma.MaskedArray, list, tuple)):
+        _check_no_mask(data)
     if is_tensor(data):
         return numpy_of(data) if not data.is_cuda else device_memory(data).host()
     if hasattr(data, "__dlpack__") and not hasattr(data, "__array__") and not hasattr(data, "__array_interface__"):
         return np.from_dlpack(data)
     return data
+
+
+def _check_no_mask(data: Any) -> None:
+    """Kernels know no masks: to them, what is masked would be a number like others."""
+    if isinstance(data, np.ma.MaskedArray):
+        if np.ma.is_masked(data):
+            raise WrongDtype("elements of the data are masked, and kernels do not know masks",
+                             advice="say what they are: data.filled(0.0), data.filled(np.nan)")  # fmt: skip
+    elif isinstance(data, (list, tuple)):
+        for part in data:
+            _check_no_mask(part)
 
 
 def numbers(data: Any) -> Data:

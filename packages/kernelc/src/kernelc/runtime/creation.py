@@ -11,7 +11,7 @@ import numpy as np
 from .. import types as t
 from ..config import config
 from ..errors import WrongChoice, WrongDevice, WrongDtype, WrongShape, WrongUse
-from .arrays import Array, _check_real, device_memory, numbers, offers_device_memory, spread
+from .arrays import Array, _check_gradient, device_memory, numbers, offers_device_memory, spread
 from .cuda import data as gpu
 from .memory import Data, is_dense, is_on_gpu, is_tensor
 
@@ -86,7 +86,7 @@ def _again(data: Array, dtype: Any, requires_grad: bool) -> Array:
         made = made._view(lambda data: data, element)
     assert made is not None
     if requires_grad:
-        _check_real(made.element)
+        _check_gradient(made._data, made.element)
         made.requires_grad = True
     return made
 

@@ -9,13 +9,14 @@ from typing import Any
 import numpy as np
 
 from .. import _native
-from ..errors import TapeError, WrongChoice, WrongShape, public
+from ..errors import Overlap, TapeError, WrongChoice, WrongShape, public
 from . import launches, recording, reports
 from .arrays import Array, _plain, as_view
 from .cuda.data import upload
 from .cuda.launching import Launching, binary_of, facts
 from .entries import Entry
 from .kernels import Kernel, check_device
+from .ledger import Ledger
 from .memory import is_on_gpu
 from .tape import Tape
 
@@ -40,6 +41,10 @@ def jvp(
                 shown = _shown(args[i], a, direction)
                 if shown is not None:
                     dots[i] = _tangent(args[i], shown)
+            elif a._storage in args[i]._storage.relatives():
+                name = list(kernel.params)[i]
+                raise Overlap(f"{kernel.name}: {name!r} shares memory with another array, which has a tangent",
+                              advice="launch with that array, or a view of it")  # fmt: skip
     if not dots:
         raise TapeError("none of the tangents belongs to an argument of the launch",
                         advice="the keys of tangents are the arrays that are launched with")  # fmt: skip
@@ -129,7 +134,7 @@ class _Checkpointed:
         self.others: list[Array] = []
 
     def record(self) -> None:
-        spy = _Spy(self.outer)
+        spy = _Spy(self.state)
         # The steps overwrite the state: launches that were recorded before may need what it holds now.
         self.outer._touch(self.state)
         self.outer._protect(self.state, Entry(f"checkpoint {len(self.outer.entries)}"))
@@ -163,7 +168,7 @@ class _Checkpointed:
             a._data[...] = data
 
     def backward(self) -> None:
-        versions = [(s, s.version) for s in self.outer._versions]
+        versions = [(s, s.version) for known in self.outer._versions for s in (known, *known.relatives())]
         # The state may have been overwritten since, by launches that come later on the tape.
         today = [a._data.copy() for a in self.state]
         with recording.paused():
@@ -187,8 +192,9 @@ class _Checkpointed:
         self.restore(self.kept[n])
         with Tape() as tape:
             for a in [*self.state, *self.others]:
-                tape._active.setdefault(a.root._storage, a.root)
-                a.root._carries = True
+                tape._ledger.canonical(a.root)  # steps may use the memory itself
+                tape._touch([a.root])
+                tape._activate([a.root])
             for k in range(n * self.every, min(self.steps, (n + 1) * self.every)):
                 self.step(k)
         self.check_state(n)
@@ -207,20 +213,25 @@ class _Checkpointed:
 class _Spy:
     """Stands in for a tape to see what the steps read and write, without recording them."""
 
-    def __init__(self, outer: Tape):
-        self.outer = outer
+    def __init__(self, state: Sequence[Array]):
+        self.ledger = Ledger()
+        for a in state:
+            self.ledger.canonical(a)
         self.read: dict[Any, Array] = {}
         self.written: dict[Any, Array] = {}
 
     def _launch(self, plan: Any, args: list[Any], dim: tuple[int, ...], device: str, parts: int = 1) -> None:
-        for i in plan.arrays:
-            self.read.setdefault(args[i]._storage, args[i].root)
+        known = {i: self.ledger.canonical(args[i]) for i in plan.arrays}
+        for a in known.values():
+            self.read.setdefault(a._storage, a.root)
         for i in plan.variant.written:
-            self.written[args[i]._storage] = args[i].root
+            self.written[known[i]._storage] = known[i].root
         launches.run(plan, args, dim, device, parts)
 
     def _write(self, target: Array, kind: str, source: Any) -> bool:
         if isinstance(source, Array):
+            source = self.ledger.canonical(source)
             self.read.setdefault(source._storage, source.root)
+        target = self.ledger.canonical(target)
         self.written[target._storage] = target.root
         return False

@@ -7,9 +7,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ..errors import Span
-from .arrays import Array, Storage
+from .arrays import Array
 from .cuda.launching import Count
 from .kernels import Plan
+from .storage import Storage
 
 Need = tuple[Storage, int]
 """Memory, and the version of it that is read."""
@@ -45,6 +46,20 @@ class Entry:
     @property
     def read(self) -> list[Array]:
         return [self.args[i] for i in self.plan.variant.read] if self.plan is not None else self.reads
+
+    def keeps(self, storage: Storage) -> bool:
+        """Whether something of what the memory holds stays, or is read, when this step begins."""
+        if self.backward is not None:
+            return False  # recorded after it ran: it has written the memory itself
+        whole = [a for a in self.writes if a._storage is storage and a._data.size == a.root._data.size]
+        return not whole or any(a._storage is storage for a in self.reads)
+
+    def name_of(self, storage: Storage) -> str:
+        """What an array of this memory is to the step, in words."""
+        if self.plan is not None:
+            names = zip(self.plan.kernel.params, self.args, strict=True)
+            return next((repr(name) for name, a in names if a.__class__ is Array and a._storage is storage), "an array")
+        return "the target" if any(a._storage is storage for a in self.writes) else "the source"
 
     @property
     def watched(self) -> frozenset[int]:

@@ -17,6 +17,7 @@ from ..config import config
 from ..errors import (
     LaunchError,
     MixedLaunch,
+    Overlap,
     ReadOnly,
     WrongArity,
     WrongChoice,
@@ -27,11 +28,11 @@ from ..errors import (
     WrongUse,
 )
 from ..frontend import Source, signature
-from .arrays import Array, numbers, offers_device_memory
+from .arrays import Array, _plain, numbers, offers_device_memory
 from .compile import Options, Variant
 from .creation import array, copied
 from .cuda.device import device as gpu
-from .memory import is_dense, is_on_gpu, is_tensor, numpy_of
+from .memory import is_dense, is_on_gpu, is_tensor, numpy_of, overlaps_itself
 
 
 @dataclass
@@ -174,6 +175,9 @@ class Kernel:
         found = self.fit_array(name, arg, kind, real)
         if i in variant.written and not found._data.flags.writeable and not found.own():
             raise ReadOnly(f"{self.name}: argument {name!r} is written, but its memory is read-only")
+        if i in variant.written and overlaps_itself(found._data):
+            raise Overlap(f"{self.name}: {name!r} is written, but its elements overlap each other",
+                          advice="write to memory with a place for every element: kc.zeros, np.zeros")  # fmt: skip
         return found
 
     def wrap(self, name: str, arg: Any, kind: t.ArrayType, written: bool) -> Array:
@@ -243,7 +247,7 @@ class Kernel:
                 raise wrong
             return arg
         try:
-            data = np.asarray(arg, dtype=np.float64)
+            data = np.asarray(_plain(arg), dtype=np.float64)
         except (TypeError, ValueError):
             raise wrong from None
         assert isinstance(kind, t.Composite)

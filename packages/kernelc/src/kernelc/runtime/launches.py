@@ -16,7 +16,7 @@ from .. import types as t
 from ..config import config
 from ..errors import KernelError, LaunchError, Overlap, WrongDim, WrongUse, shorn
 from . import strips
-from .arrays import Array, clock
+from .arrays import Array
 from .checked import CheckedThread, WatchedThread
 from .cuda.data import zeros as device_zeros
 from .cuda.launching import Launching, binary_of, facts
@@ -25,6 +25,7 @@ from .kernels import Kernel, Plan, _flat, check_device
 from .memory import may_share, shares
 from .recording import current, open_tapes
 from .reports import report
+from .storage import clock
 
 _dims: dict[int, tuple[int, bytes]] = {}
 _settings: list[Any] = [None, None]
@@ -70,7 +71,10 @@ def launch(
             failure = _native.launch(binary.entry, block, total, binary.parallel)
         now = clock.tick()
         for i in plan.written:
-            args[i]._storage.version = now
+            storage = args[i]._storage
+            storage.version = now
+            if storage.kin:
+                storage.spread(now)
         if failure is not None or binary.prints:
             report(binary.code, failure, kernel.name)
     except KernelError as error:
@@ -212,7 +216,7 @@ def run_on_gpu(plan: Plan, args: list[Any], dim: tuple[int, ...]) -> None:
 def bump(plan: Plan, args: Sequence[Any]) -> None:
     now = clock.tick()
     for i in plan.variant.written:
-        args[i]._storage.version = now
+        args[i]._storage.wrote(now)
 
 
 _shadows = threading.local()

@@ -17,6 +17,8 @@ from .cuda.data import DeviceData
 from .cuda.data import zeros as device_zeros
 
 Data = np.ndarray[Any, Any]
+_MOST_WORK = 100_000
+"""Questions about strides can be as hard as one likes; this takes about a millisecond."""
 _ZEROS = [(0,) * ndim for ndim in range(7)]
 PACKERS = [struct.Struct(f"<{5 + 3 * ndim}q").pack for ndim in range(7)]
 """By the number of dimensions: what makes the words of an array in an argument block (codegen/layout.py)."""
@@ -80,10 +82,42 @@ def may_share(a: Any, b: Any) -> bool:
 
 
 def shares(a: Any, b: Any) -> bool:
-    """Whether two pieces of memory have a byte in common."""
+    """Whether two pieces of memory have a byte in common; also where that is too hard to tell."""
     if is_on_gpu(a) or is_on_gpu(b):
-        return is_on_gpu(a) and is_on_gpu(b) and bool(a.shares(b))
-    return bool(np.shares_memory(a, b))
+        return is_on_gpu(a) and is_on_gpu(b) and bool(shares(a.ghost, b.ghost))
+    most: Any = _MOST_WORK  # NumPy's annotations know two of its meanings only
+    try:
+        return bool(np.shares_memory(a, b, max_work=most))
+    except np.exceptions.TooHardError:
+        return True
+
+
+def span(data: Data, address: int) -> tuple[int, int]:
+    """The lowest address of memory that begins at one, and how many bytes lie between it and the end."""
+    if data.flags.c_contiguous:
+        return address, data.nbytes
+    steps = [(n - 1) * s for n, s in zip(data.shape, data.strides, strict=True)]
+    return address + sum(s for s in steps if s < 0), sum(map(abs, steps)) + data.itemsize
+
+
+def overlaps_itself(data: Data) -> bool:
+    """Whether two elements have a byte in common: stride 0, windows; also where that is too hard to tell."""
+    if data.flags.c_contiguous or not data.size:
+        return False
+    axes = sorted((abs(s), n) for n, s in zip(data.shape, data.strides, strict=True) if n > 1)
+    reach = data.itemsize
+    for step, n in axes:
+        if step < reach:
+            break
+        reach += (n - 1) * step
+    else:
+        return False  # each axis steps over all that the shorter ones reach
+    if data.size > _MOST_WORK or any(step == 0 for step, _ in axes):
+        return True
+    begins = np.zeros(1, np.int64)
+    for step, n in axes:
+        begins = np.add.outer(begins, step * np.arange(n)).reshape(-1)
+    return bool(np.diff(np.sort(begins)).min() < data.itemsize)
 
 
 def dense_copy(data: Any) -> Any:

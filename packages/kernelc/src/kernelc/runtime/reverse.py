@@ -19,11 +19,12 @@ from .. import _native
 from ..codegen import SPECIAL, UNASKED
 from ..errors import TapeError
 from . import launches, strips
-from .arrays import Array, Storage, as_view
+from .arrays import Array, as_view
 from .cuda.device import device
 from .cuda.launching import Launching, binary_of, check, facts
 from .cuda.operations import add_in_place, adding
 from .memory import add_copy, add_zero, address_of, array_words, is_on_gpu, zeros_for
+from .storage import Storage
 
 if TYPE_CHECKING:
     from .entries import Entry, Need
@@ -222,9 +223,17 @@ class Sweep:
         if target.grad is None or self._is_nothing(target._storage):
             return
         for source in entry.reads:
-            if source.grad is not None:
-                self._use([target, source])
-                _accumulate(self.program, source.grad._data, target.grad._data)
+            if source.grad is None:
+                continue
+            self._use([target, source])
+            if source._storage is target._storage:
+                # Both are parts of one gradient: all of it is read before any of it is cleared.
+                passed = zeros_for(target.grad._data)
+                add_copy(self.program, passed, target.grad._data)
+                self._clear(target.grad._data)
+                _accumulate(self.program, source.grad._data, passed)
+                return
+            _accumulate(self.program, source.grad._data, target.grad._data)
         self._use([target])
         self._take(target)
 

@@ -28,7 +28,7 @@ from ..errors import (
 )
 from ..types import leaves
 from . import launches, recording, reports, strips
-from .arrays import Array, Storage, clock
+from .arrays import Array, check_apart
 from .creation import refresh
 from .cuda.launching import Launching, binary_of, facts, forward_job, record_table
 from .entries import Entry, Need
@@ -37,6 +37,7 @@ from .ledger import Ledger
 from .memory import add_copy, add_zero, dense_copy
 from .reverse import Sweep
 from .seeds import Asked, read_seeds
+from .storage import Storage, clock
 
 
 class Tape:
@@ -100,13 +101,13 @@ class Tape:
     def _launch(self, plan: Plan, args: list[Any], dim: tuple[int, ...], device: str, parts: int = 1) -> None:
         """Run and record a launch."""
         variant = plan.variant
-        args = [self._ledger.canonical(a) if a.__class__ is Array else a for a in args]
+        entry = Entry(f"launch {len(self.entries)} ({plan.kernel.name})", plan, args, dim, device, parts)
+        entry.args = args = [self._ledger.canonical(a, entry) if a.__class__ is Array else a for a in args]
         for a in args:
             if a.__class__ is Array and a.origin is not None:
                 self._copy_again(a)
-        entry = Entry(f"launch {len(self.entries)} ({plan.kernel.name})", plan, args, dim, device, parts)
         seeds = frozenset(i for i in plan.arrays if args[i].real is not None and self._carries(args[i]))
-        self._touch([args[i] for i in plan.arrays])
+        self._touch([args[i] for i in plan.arrays], entry)
         if seeds:
             self._plan_adjoint(entry, seeds)
         self._protect([args[i] for i in variant.written], entry)
@@ -160,6 +161,7 @@ class Tape:
         for a in carriers:
             root = a.root
             if root._storage not in self._active:
+                check_apart(root._data)
                 self._ledger.mark(root._storage)
                 self._active[root._storage] = root
                 root._carries = True
@@ -257,22 +259,31 @@ class Tape:
         entry.record.clear()
         launches.run_python(entry.plan, "forward", frozenset(), entry.args, entry.dim, {}, entry.record)
 
-    def _touch(self, used: Sequence[Array]) -> None:
+    def _touch(self, used: Sequence[Array], entry: Entry | None = None) -> None:
         """Remember which memory belongs to this tape; nobody else may have written it in between."""
         for a in used:
             storage = a._storage
-            self._ledger.enter(a)
+            self._ledger.enter(a, entry)
             known = self._versions.setdefault(storage, storage.version)
             if known != storage.version:
                 if storage.version <= self._replayed:
                     self._rename(storage, known)
-                # A write from outside between two recorded launches: what was read before is gone.
-                elif (storage, known) in self._needed and (storage, known) not in self._copies:
-                    raise Overwritten(
-                        f"an array that {self._needed[storage, known].label} read was written from outside the tape",
-                        self._needed[storage, known].span,
-                        advice="write it with .assign() or .zero_() while the tape records")  # fmt: skip
+                else:
+                    self._check_outside(storage, known, entry)
                 self._versions[storage] = storage.version
+
+    def _check_outside(self, storage: Storage, known: int, entry: Entry | None) -> None:
+        """A write from outside between two recorded launches: what was read before is gone."""
+        if (storage, known) in self._needed and (storage, known) not in self._copies:
+            reader, did = self._needed[storage, known], "read"
+        elif entry is not None and entry.keeps(storage) and storage in self._active and storage in self._written:
+            # What it holds now does not come from where its gradient would go.
+            wrote = next(e for e in reversed(self.entries) if any(a._storage is storage for a in e.written))
+            reader, did = wrote, "wrote"
+        else:
+            return
+        raise Overwritten(f"an array that {reader.label} {did} was written from outside the tape", reader.span,
+                          advice="write it with .assign() or .zero_() while the tape records")  # fmt: skip
 
     def _rename(self, storage: Storage, before: int) -> None:
         """The tape ran again: its memory holds what the recorded launches need, under another version."""
@@ -285,7 +296,8 @@ class Tape:
 
     def _bump(self, a: Array) -> None:
         storage = a._storage
-        self._versions[storage] = storage.version = clock.tick()
+        self._versions[storage] = now = clock.tick()
+        storage.wrote(now)
         if storage not in self._written:
             self._ledger.mark(storage)
             self._written[storage] = None
@@ -312,18 +324,23 @@ class Tape:
 
     def _write(self, target: Array, kind: str, source: Any) -> bool:
         """`zero_` and `assign` while recording."""
-        used = [target, source] if isinstance(source, Array) else [target]
+        entry = Entry(f"{kind}{'_' if kind == 'zero' else ''} {len(self.entries)}", writes=[target])
+        target = self._ledger.canonical(target, entry)
+        if isinstance(source, Array):
+            entry.reads = [source]
+            source = self._ledger.canonical(source, entry)
+            entry.reads = [source]
+        entry.writes = [target]
         if target._data.size == target.root._data.size:
             # All of it is overwritten: where it came from no longer matters.
             self._ledger.foreign.pop(target._storage, None)
-        self._touch(used)
-        entry = Entry(f"{kind}{'_' if kind == 'zero' else ''} {len(self.entries)}", writes=[target])
+        self._touch([*entry.writes, *entry.reads], entry)
         self._protect([target], entry)
-        if isinstance(source, Array):
-            entry.reads = [source]
+        # An integer that a real is copied to, or from, is one for good: it passes no gradient on.
+        if isinstance(source, Array) and source.real is not None and target.real is not None:
             if self._carries(source):
                 self._activate([source, target])
-        if self._carries(target):
+        if target.real is not None and self._carries(target):
             self._activate([target])
         content = source if source is None or isinstance(source, Array) else dense_copy(source)
 
@@ -350,7 +367,7 @@ class Tape:
         `writes` are cleared, as by a store. `forward()` runs it again in `replay`.
         """
         entry = Entry(f"operation {len(self.entries)}", backward=backward, reads=list(reads), writes=list(writes))
-        self._touch([*reads, *writes])
+        self._touch([*reads, *writes], entry)
         carried = [a for a in reads if self._carries(a)]
         self._activate([*carried, *(a for a in writes if carried or self._carries(a))])
         for a in writes:
@@ -385,7 +402,7 @@ class Tape:
         failure = self._forward.run()
         self._replayed = self._seen = now = clock.tick()
         for storage in self._written:
-            storage.version = now
+            storage.wrote(now)
         self._report(failure, self._codes, self._names)
 
     def _report(self, failure: Any, codes: dict[int, Any], names: dict[int, str]) -> None:

@@ -13,9 +13,9 @@ from torch.autograd import forward_ad
 from .. import types as t
 from ..errors import TapeError, WrongDtype, WrongUse
 from ..runtime import Array, Kernel
-from ..runtime.arrays import Storage
 from ..runtime.memory import dense_copy
 from ..runtime.recording import current
+from ..runtime.storage import Storage
 from .kept import CallTape, Guard, Input, Saved, alive, ticket_for, tickets
 from .sharing import in_step, is_there, memory_of, tensor_of
 

@@ -13,11 +13,11 @@ import torch
 
 from ..errors import Overwritten
 from ..runtime import Array, Tape
-from ..runtime.arrays import Storage
 from ..runtime.kernels import Plan
 from ..runtime.launches import apply_settings, run
 from ..runtime.memory import Data, dense_copy
 from ..runtime.reverse import Sweep
+from ..runtime.storage import Storage
 from .sharing import is_there, memory_of, tensor_of
 
 alive: set[int] = set()

@@ -94,11 +94,13 @@ class DeviceData:
             raise ValueError("only contiguous memory can be reshaped on a GPU")
         return DeviceData(self._ghost.reshape(*shape), self.device, self.owner)
 
+    @property
+    def ghost(self) -> Host:
+        """What has its address, shape and strides, and must not be read."""
+        return self._ghost
+
     def may_share(self, other: DeviceData) -> bool:
         return bool(np.may_share_memory(self._ghost, other._ghost))
-
-    def shares(self, other: DeviceData) -> bool:
-        return bool(np.shares_memory(self._ghost, other._ghost))
 
     def _span(self) -> tuple[int, int]:
         """The lowest address, and how many bytes lie between it and the end."""
@@ -148,6 +150,8 @@ class DeviceData:
             return
         if isinstance(content, DeviceData):
             dense = self.flags.c_contiguous and content.flags.c_contiguous
+            if dense and self.may_share(content):
+                content = content.copy()  # what a copy within memory does is not defined
             if dense and content.dtype == self.dtype and content.shape == self.shape:
                 self.device.copy(self.address, content.address, self.nbytes)
                 return
