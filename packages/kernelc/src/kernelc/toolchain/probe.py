@@ -21,6 +21,7 @@ from kernelc.errors import NoCompiler, ToolchainError
 from kernelc.records import record
 from kernelc.toolchain import cache
 from kernelc.toolchain.flags import FLAGS, LIBRARIES
+from kernelc.toolchain.simd import chosen_level
 
 _NAMES = ("c++", "g++", "clang++")
 
@@ -49,11 +50,19 @@ def compiler() -> Compiler:
     if not command and os.environ.get("PATH") in _searched:
         raise NoCompiler("there is no C++ compiler on this machine")
     try:
-        return _probed(cache.open_root(), command, _stamp(command))
+        return _for_level(_probed(cache.open_root(), command, _stamp(command)))
     except NoCompiler:
         if not command:
             _searched.add(os.environ.get("PATH"))
         raise
+
+
+def _for_level(found: Compiler) -> Compiler:
+    """The compiler with the flags of the level that KERNELC_CPU asks for, in place of those for this processor."""
+    level = chosen_level()
+    if level is None:
+        return found
+    return replace(found, flags=(*(f for f in found.flags if not f.startswith("-march=")), *level.flags))
 
 
 _searched: set[str | None] = set()
