@@ -88,5 +88,5 @@ def test_headers_in_a_folder_with_a_line_break_are_refused(root, text, tmp_path,
     from dataclasses import replace
 
     monkeypatch.setattr(build_module, "compiler", lambda: replace(compiler(), include=tmp_path / "a\nb"))
-    with pytest.raises(ToolchainError, match="there is a line break in '-I.*which Ninja cannot take"):
+    with pytest.raises(ToolchainError, match=r"there is a line break in '-I.*which Ninja cannot take"):
         build(text(1), name="k")

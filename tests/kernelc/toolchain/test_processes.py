@@ -98,7 +98,8 @@ def test_the_next_build_removes_what_killed_ones_left(root, process):
             (root / "aside" / f"{stripe}-left" / "kernel.so").touch()
         (root / "aside" / "somebody's notes").mkdir()
         with cache.workplace("0") as folder:
-            assert {p.name for p in (root / "aside").iterdir()} == {folder.name, os.path.basename(busy), "somebody's notes"}
+            left = {p.name for p in (root / "aside").iterdir()}
+            assert left == {folder.name, os.path.basename(busy), "somebody's notes"}
     finally:
         holder.kill()
         holder.communicate()

@@ -56,7 +56,7 @@ def build_many(sources: Mapping[str, str], *, extra_flags: Sequence[str] = ()) -
 
 
 def _without_compiler(sources: Mapping[str, str], extra_flags: tuple[str, ...]) -> dict[str, Path]:
-    """All libraries from the cache, as one compiler built them that is gone by now; nothing if one of them is missing."""
+    """All libraries from the cache, as a compiler built them that is gone by now; nothing if one of them is missing."""
     for using in remembered():
         keys = _keys(sources, _about(using, extra_flags))
         found = {name: library for name, key in keys.items() if (library := cache.find(key))}
