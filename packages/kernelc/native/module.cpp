@@ -24,7 +24,10 @@ constexpr double kLongTime = 20e3;  // ns
 
 void raise_os_error(const std::string& what) {
     const char* reason = dlerror();
-    PyErr_SetString(PyExc_OSError, reason != nullptr ? reason : what.c_str());
+    // A path in it may have letters that are no UTF-8.
+    const py::object said = py::reinterpret_steal<py::object>(
+        PyUnicode_DecodeFSDefault(reason != nullptr ? reason : what.c_str()));
+    PyErr_SetObject(PyExc_OSError, said.ptr());
     throw py::error_already_set();
 }
 

@@ -22,7 +22,7 @@ SOURCE_FOLDER = Path(kernelc.__file__).parents[1]
 
 @pytest.fixture(autouse=True)
 def _plain_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("CXX", "KERNELC_CMAKE", "KERNELC_CACHE_DIR"):
+    for name in ("CXX", "KERNELC_CMAKE", "KERNELC_CACHE_DIR", "KERNELC_CPU"):
         monkeypatch.delenv(name, raising=False)
 
 

@@ -97,7 +97,8 @@ def test_an_entry_can_be_checked_by_hand(root, text):
     assert sorted(p.name for p in folder.iterdir()) == ["SHA256SUMS", "kernel.cpp", "kernel.so"]
     assert (folder / "kernel.cpp").read_text() == text(5)
     digest = hashlib.sha256((folder / "kernel.so").read_bytes()).hexdigest()
-    assert (folder / "SHA256SUMS").read_text() == f"{digest}  kernel.so\n"
+    assert (folder / "SHA256SUMS").read_text() == f"# {folder.name}\n{digest}  kernel.so\n"
+    subprocess.run(["sha256sum", "--check", "--strict", "SHA256SUMS"], cwd=folder, check=True)
 
 
 def test_importing_is_light():

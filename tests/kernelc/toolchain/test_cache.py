@@ -89,6 +89,18 @@ def test_a_damaged_entry_is_built_again(root, text, answer, counting, damage):
     assert len(counting.kernels) == 2
 
 
+@pytest.mark.parametrize("what", [[""], ["kernel.so", cache.SUMS], ["kernel.so", "kernel.cpp", cache.SUMS]], ids=str)
+def test_an_entry_in_the_place_of_another_is_built_again(root, text, answer, counting, what):
+    """Whole, or file by file: what a restored backup or a careless copy may do."""
+    one, two = (build(text(n), name="k").parent for n in (1, 2))
+    for part in what:
+        (one / part).rename(root / "between")
+        (two / part).rename(one / part)
+        (root / "between").rename(two / part)
+    assert [answer(build(text(n), name="k")) for n in (1, 2)] == [1, 2]
+    assert len(counting.kernels) == 4
+
+
 def test_a_process_that_has_a_damaged_library_open_keeps_it(root, text, answer):
     library = build(text(1), name="k")
     assert answer(library) == 1
@@ -111,6 +123,8 @@ def test_a_damaged_record_of_the_probe_is_made_again(root, text, answer, countin
             record.write_text(content)
         assert answer(build(text(1), name="k")) == 1
     assert len(counting.kernels) == 1
+
+
 
 
 @pytest.mark.parametrize("name", ["with space", "$HOME", "a;b", "quote'\"", "ü", "-I", "a:b"])

@@ -14,7 +14,8 @@ import pytest
 
 import kernelc
 from kernelc.errors import NoCompiler
-from kernelc.toolchain import build, compiler, probe
+from kernelc.toolchain import build, build_many, compiler, probe
+from kernelc.toolchain.simd import own_levels
 
 INCLUDE = Path(kernelc.__file__).with_name("include")
 
@@ -69,13 +70,57 @@ def test_an_upgraded_compiler_is_asked_again(root, text, make_counting):
     assert counting.probes == 2
 
 
+def test_a_record_in_the_place_of_another_is_not_believed(root, tmp_path, make_counting):
+    """That of a compiler which takes fewer flags, for instance."""
+    records = [set((root / "probe").glob("*.json"))]
+    (tmp_path / "other").mkdir()
+    for folder in (tmp_path / "other", tmp_path):
+        make_counting(folder=folder)
+        assert compiler().path.parent == folder
+        records.append(set((root / "probe").glob("*.json")))
+    (one,), (two,) = records[1] - records[0], records[2] - records[1]
+    two.write_text(one.read_text())
+    probe._probed.cache_clear()
+    assert compiler().path.parent == tmp_path
+
+
 def test_a_compiler_that_vanished_is_said(root, text, make_counting):
     counting = make_counting()
     build(text(1), name="k")
     counting.path.unlink()
     with pytest.raises(NoCompiler, match="counting-c\\+\\+") as caught:
-        build(text(1), name="k")
+        build(text(2), name="k")
     assert "apt-get install g++" in caught.value.advice
+
+
+def test_what_it_has_built_is_still_served(root, text, answer, make_counting, monkeypatch):
+    counting = make_counting()
+    build_many({"a": text(1), "b": text(2)})
+    counting.path.unlink()
+    assert [answer(path) for path in build_many({"b": text(2), "a": text(1)}).values()] == [2, 1]
+    with pytest.raises(NoCompiler):  # one of them is missing
+        build_many({"b": text(2), "c": text(3)})
+    monkeypatch.setenv("CXX", f"{counting.path} -DN=3")  # something else
+    with pytest.raises(NoCompiler):
+        build(text(1), name="a")
+
+
+@pytest.mark.parametrize("level", ["", "baseline"])
+def test_a_filled_cache_needs_no_compiler(root, text, answer, monkeypatch, tmp_path, level):
+    monkeypatch.setenv("KERNELC_CPU", level)
+    own_levels.cache_clear()
+    try:
+        build(text(1), name="k")
+        monkeypatch.setenv("PATH", str(tmp_path))
+        assert answer(build(text(1), name="k")) == 1
+        with pytest.raises(NoCompiler, match="there is no C\\+\\+ compiler on this machine"):
+            build(text(2), name="k")
+        for record in (root / "compilers").iterdir():
+            record.write_text("{")
+        with pytest.raises(NoCompiler):
+            build(text(1), name="k")
+    finally:
+        own_levels.cache_clear()
 
 
 def test_cxx_may_have_several_words(root, text, answer, monkeypatch):

@@ -85,6 +85,28 @@ def test_a_build_killed_at_any_moment_does_no_harm(root, process, answer, whole_
     assert list(root.rglob("*.draft")) == []
 
 
+def test_the_next_build_removes_what_killed_ones_left(root, process):
+    """Whatever it builds; but nothing of a build that is under way."""
+    holder = process(
+        "import time\nfrom kernelc.toolchain import cache\n"
+        "with cache.workplace('3') as folder:\n    print(folder, flush=True)\n    time.sleep(600)\n"
+    )
+    try:
+        busy = holder.stdout.readline().strip()
+        for stripe in (*"012456789abcdef", "probe"):
+            (root / "aside" / f"{stripe}-left").mkdir()
+            (root / "aside" / f"{stripe}-left" / "kernel.so").touch()
+        (root / "aside" / "somebody's notes").mkdir()
+        with cache.workplace("0") as folder:
+            left = {p.name for p in (root / "aside").iterdir()}
+            assert left == {folder.name, os.path.basename(busy), "somebody's notes"}
+    finally:
+        holder.kill()
+        holder.communicate()
+    with cache.workplace("0") as folder:
+        assert {p.name for p in (root / "aside").iterdir()} == {folder.name, "somebody's notes"}
+
+
 def test_the_lock_of_a_dead_process_does_not_block(root, process, answer):
     holder = process(
         "import time\nfrom kernelc.toolchain import cache\n"

@@ -177,7 +177,7 @@ class _Emitter:
         """What follows stands for a line of Python. `self.line` is the file that was named last."""
         if span is None:
             return
-        escaped = span.file.replace("\\", "\\\\").replace('"', '\\"')
+        escaped = span.file.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n").replace("\r", "\\r")
         self.lines.append(f"#line {span.line}" if span.file == self.line else f'#line {span.line} "{escaped}"')
         self.line = span.file
 

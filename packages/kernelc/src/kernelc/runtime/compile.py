@@ -4,6 +4,7 @@ the entry address. All cached."""
 from __future__ import annotations
 
 import hashlib
+import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -292,7 +293,8 @@ class Variant:
 
     def _open(self, key: Any, code: Code, path: str, symbol: str) -> Binary:
         kernel = self.ir_of(key[0], key[1])
-        entry = _native.symbol(_native.open_library(path), symbol)
+        # As bytes: the letters of a path need not be those of the locale.
+        entry = _native.symbol(_native.open_library(os.fsencode(path)), symbol)
         parallel = is_parallel(kernel) and not config.debug
         rows = is_parallel_by_rows(kernel) and not parallel and not config.debug
         strips = [] if config.debug or parallel or rows else strip_arrays(kernel)

@@ -9,12 +9,13 @@ from __future__ import annotations
 import functools
 import hashlib
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
+from kernelc.errors import NoCompiler, ToolchainError
 from kernelc.records import record
 from kernelc.toolchain import cache, diagnose, project
-from kernelc.toolchain.probe import Compiler, compiler, cpu, program
+from kernelc.toolchain.probe import Compiler, compiler, cpu, program, remember, remembered
 
 FORMAT = 1
 """Part of every key: count up when the meaning of a cached library changes."""
@@ -29,6 +30,8 @@ class Recipe:
     about: bytes
     source: str = ".cpp"
     product: str = ".so"
+    note: Callable[[], None] | None = None
+    """Called after something was built."""
 
 
 def build_many(sources: Mapping[str, str], *, extra_flags: Sequence[str] = ()) -> dict[str, Path]:
@@ -38,20 +41,38 @@ def build_many(sources: Mapping[str, str], *, extra_flags: Sequence[str] = ()) -
     """
     if not sources:
         return {}
-    using = compiler()
+    try:
+        using = compiler()
+    except NoCompiler:
+        if kept := _without_compiler(sources, tuple(extra_flags)):
+            return kept
+        raise
     if os.environ.get("KERNELC_CMAKE", "0") not in ("", "0"):
         for name, text in sources.items():
             project.emit(name, text, using, tuple(extra_flags))
     command = (*using.command, *using.flags, f"-I{using.include}", *extra_flags)
-    return cook(sources, Recipe(command, using.libraries, _about(using, tuple(extra_flags))))
+    about = _about(using, tuple(extra_flags))
+    return cook(sources, Recipe(command, using.libraries, about, note=lambda: remember(using)))
+
+
+def _without_compiler(sources: Mapping[str, str], extra_flags: tuple[str, ...]) -> dict[str, Path]:
+    """All libraries from the cache, as a compiler built them that is gone by now; nothing if one of them is missing."""
+    for using in remembered():
+        keys = _keys(sources, _about(using, extra_flags))
+        found = {name: library for name, key in keys.items() if (library := cache.find(key))}
+        if len(found) == len(sources):
+            return found
+    return {}
+
+
+def _keys(sources: Mapping[str, str], about: bytes) -> dict[str, str]:
+    texts = {name: text.encode("utf-8", "surrogateescape") for name, text in sources.items()}
+    return {name: hashlib.sha256(about + text).hexdigest() for name, text in texts.items()}
 
 
 def cook(sources: Mapping[str, str], recipe: Recipe) -> dict[str, Path]:
     """The binaries of `sources`, by name: from the cache, or built."""
-    keys = {
-        name: hashlib.sha256(recipe.about + text.encode("utf-8", "surrogateescape")).hexdigest()
-        for name, text in sources.items()
-    }
+    keys = _keys(sources, recipe.about)
     found = {key: cache.find(key, recipe.product) for key in keys.values()}
     missing = [key for key, library in found.items() if library is None]
     if missing:
@@ -105,6 +126,8 @@ def _build_missing(wanted: Wanted, recipe: Recipe) -> dict[str, Path]:
         for key, (_, text) in rest.items():
             if (folder / f"{key}.ok").exists():
                 done[key] = cache.publish(key, folder / f"{key}{recipe.product}", text, recipe.source)
+        if recipe.note:
+            recipe.note()
         for key, (name, text) in rest.items():
             if key not in done:
                 raise diagnose.failure(name, text, diagnose.output_of(f"{key}{recipe.source}", said), recipe.source)
@@ -139,6 +162,10 @@ def _ninja_file(wanted: Wanted, recipe: Recipe) -> str:
     def quoted(words: Sequence[str]) -> str:
         return shlex.join(words).replace("$", "$$")
 
+    for word in (*recipe.command, *recipe.after):
+        if "\n" in word:
+            raise ToolchainError(f"there is a line break in {word!r}, which Ninja cannot take",
+                                 advice="move the compiler or kernelc to a folder without one in its name")  # fmt: skip
     # The output is a mark made at the end: a compiler killed half-way leaves a library that only looks finished.
     names = f"$key{recipe.source} -o $key{recipe.product}"
     command = f"{quoted(recipe.command)} {names} {quoted(recipe.after)} && : > $out"

@@ -1,9 +1,10 @@
 """The kernel cache: one folder per hash, built aside under a lock, published by rename, verified when it is used.
 
-    kernels/<key>/     kernel.so or kernel.fatbin, its source, SHA256SUMS (readable by sha256sum -c)
+    kernels/<key>/     kernel.so or kernel.fatbin, its source, SHA256SUMS (readable by sha256sum -c) with the key
     probe/             what the probe found out about each compiler
+    compilers/         those that have built something: their kernels serve where there is no compiler any more
     locks/             one file per stripe: the first digit of a key, or "probe"
-    aside/<stripe>-*/  builds under way
+    aside/<stripe>-*/  builds under way; what killed ones have left is removed by the next build
     failed/            the sources that a compiler refused
     cmake/             projects for an IDE (KERNELC_CMAKE=1)
 
@@ -29,6 +30,7 @@ from kernelc.config import config
 from kernelc.errors import CacheNotWritable
 
 NAME, SUMS = "kernel", "SHA256SUMS"
+_STRIPES = (*"0123456789abcdef", "probe")
 Answer = TypeVar("Answer")
 
 _REFUSALS = {
@@ -46,6 +48,12 @@ def cache_root() -> Path:
     return Path(os.path.abspath(config.cache_dir.expanduser()))
 
 
+def _refuse_line_breaks(root: Path) -> None:
+    if "\n" in str(root) or "\r" in str(root):
+        raise CacheNotWritable(f"the kernel cache {str(root)!r} has a line break in its name, which CMake cannot take",
+                               advice="set KERNELC_CACHE_DIR to a folder without one")  # fmt: skip
+
+
 @functools.cache
 def _user_cache() -> Path:
     import platformdirs
@@ -56,6 +64,7 @@ def _user_cache() -> Path:
 def open_root() -> Path:
     """The cache folder, made when missing (for its owner alone), refused when others could have written to it."""
     root = cache_root()
+    _refuse_line_breaks(root)
     with writing():
         if not root.exists():
             root.parent.mkdir(parents=True, exist_ok=True)
@@ -75,11 +84,16 @@ def find(key: str, product: str = ".so") -> Path | None:
     try:
         _refuse_if_foreign(folder, folder.lstat())
         _refuse_if_foreign(library, library.lstat())
-        expected = (folder / SUMS).read_bytes().split()[0]
+        expected = (folder / SUMS).read_bytes()
         found = hashlib.sha256(library.read_bytes()).hexdigest()
-    except (FileNotFoundError, NotADirectoryError, IsADirectoryError, IndexError):
+    except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
         return None
-    return library if found.encode() == expected else None
+    return library if expected == _sums(key, found, library.name).encode() else None
+
+
+def _sums(key: str, digest: str, name: str) -> str:
+    """The content of SHA256SUMS. With the key, so that an entry that was put in the place of another is no entry."""
+    return f"# {key}\n{digest}  {name}\n"
 
 
 def publish(key: str, library: Path, text: str, suffix: str = ".cpp") -> Path:
@@ -92,7 +106,7 @@ def publish(key: str, library: Path, text: str, suffix: str = ".cpp") -> Path:
         library.rename(made / name)
         digest = hashlib.sha256((made / name).read_bytes()).hexdigest()
         write(made / f"{NAME}{suffix}", text)
-        write(made / SUMS, f"{digest}  {name}\n")
+        write(made / SUMS, _sums(key, digest, name))
         target.parent.mkdir(mode=0o700, exist_ok=True)
         _remove(target)  # damaged, else we would not be here; whoever has it open keeps it
         made.rename(target)
@@ -136,20 +150,33 @@ def workplace(stripes: Iterable[str]) -> Iterator[Path]:
             aside.mkdir(mode=0o700, exist_ok=True)
             for name in names:
                 held.enter_context(_lock(root / "locks" / name))
-                # A folder of this stripe belongs to nobody alive: its maker would hold the lock.
-                for left in aside.glob(f"{name}-*"):
-                    _remove(left)
+                _remove_left(aside, name)
+            _remove_other_left(root, set(names))
             # A new name each time: the compiler of a killed build may still be writing to the old one.
             folder = Path(tempfile.mkdtemp(prefix=f"{names[0]}-", dir=aside))
         held.callback(_remove, folder)
         yield folder
 
 
+def _remove_left(aside: Path, stripe: str) -> None:
+    """Remove what killed builds left; the caller holds the lock, so its makers are dead: they would hold it."""
+    for left in aside.glob(f"{stripe}-*"):
+        _remove(left)
+
+
+def _remove_other_left(root: Path, held: set[str]) -> None:
+    """The same for other stripes, where nobody is building: nobody is waited for, so no two builds can wait in turn."""
+    for name in {path.name.partition("-")[0] for path in (root / "aside").iterdir()} - held:
+        if name in _STRIPES:
+            with suppress(BlockingIOError), _lock(root / "locks" / name, wait=False):
+                _remove_left(root / "aside", name)
+
+
 _handles: set[int] = set()
 
 
 @contextmanager
-def _lock(path: Path) -> Iterator[None]:
+def _lock(path: Path, *, wait: bool = True) -> Iterator[None]:
     # Not the filelock package: importing it takes longer than compiling a kernel, it polls, and where flock is
     # missing it falls back to a file that outlives a killed process.
     import fcntl
@@ -158,7 +185,7 @@ def _lock(path: Path) -> Iterator[None]:
     handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
     _handles.add(handle)
     try:
-        fcntl.flock(handle, fcntl.LOCK_EX)
+        fcntl.flock(handle, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
         yield
     finally:
         _handles.discard(handle)

@@ -21,6 +21,7 @@ _ERROR = re.compile(
     re.MULTILINE,
 )
 _MARK = re.compile(r'^\s*#\s*line\s+\d+\s+"((?:[^"\\]|\\.)*)"', re.MULTILINE)
+_BREAK = "\u2424"  # the sign for a new line
 _DISK = re.compile(r"No space left on device|Read-only file system|Disk quota exceeded")
 _KILLED = re.compile(r"\bKilled\b|\bterminated by signal\b|virtual memory exhausted|out of memory", re.IGNORECASE)
 
@@ -58,12 +59,19 @@ def failure(name: str, text: str, output: str, suffix: str = ".cpp") -> KernelEr
 
 def _first(output: str, text: str) -> tuple[str, Span | None]:
     """The first error at a Python line; else the first in the generated text or a header; else what looks like one."""
-    users = {re.sub(r"\\(.)", r"\1", file) for file in _MARK.findall(text)}
+    # By the name that stands in what the compiler said, on one line.
+    users = {file.replace("\n", _BREAK): file for file in map(_unescaped, _MARK.findall(text))}
+    for shown, file in users.items():
+        output = output.replace(file, shown)
     errors = list(_ERROR.finditer(output))
     for error in [e for e in errors if e["file"] in users] + errors:
-        return error["text"], _line(error["file"], int(error["line"] or error["row"]))
+        return error["text"], _line(users.get(error["file"], error["file"]), int(error["line"] or error["row"]))
     lines = output.splitlines() or ["it died without a word"]
     return next((line for line in lines if "error" in line or "undefined" in line), lines[-1]), None
+
+
+def _unescaped(file: str) -> str:
+    return re.sub(r"\\(.)", lambda found: {"n": "\n", "r": "\r"}.get(found[1], found[1]), file)
 
 
 def _line(file: str, line: int) -> Span:

@@ -3,6 +3,7 @@
 The build of the native core asks first, and its record serves as long as that compiler is the same file. Any other one
 is asked when it is first used; its record is kept in the cache, under the compiler's command, size and time of change,
 so a compiler that was upgraded, replaced or chosen by CXX gets a record of its own, and one that vanished has none.
+A compiler that has built something is remembered, though: what it built serves when it is gone.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from kernelc.errors import NoCompiler, ToolchainError
 from kernelc.records import record
 from kernelc.toolchain import cache
 from kernelc.toolchain.flags import FLAGS, LIBRARIES
+from kernelc.toolchain.simd import NATIVE, chosen_level
 
 _NAMES = ("c++", "g++", "clang++")
 
@@ -49,11 +51,19 @@ def compiler() -> Compiler:
     if not command and os.environ.get("PATH") in _searched:
         raise NoCompiler("there is no C++ compiler on this machine")
     try:
-        return _probed(cache.open_root(), command, _stamp(command))
+        return _for_level(_probed(cache.open_root(), command, _stamp(command)))
     except NoCompiler:
         if not command:
             _searched.add(os.environ.get("PATH"))
         raise
+
+
+def _for_level(found: Compiler) -> Compiler:
+    """The compiler with the flags of the level that KERNELC_CPU asks for, in place of those for this processor."""
+    level = chosen_level()
+    if level is None:
+        return found
+    return replace(found, flags=(*(f for f in found.flags if not f.startswith("-march=")), *level.flags))
 
 
 _searched: set[str | None] = set()
@@ -94,17 +104,64 @@ def _probed(root: Path, command: tuple[str, ...], stamp: str) -> Compiler:
         return replace(native.compiler, stamp=stamp)
     question = repr((command, stamp, FLAGS, LIBRARIES))
     path = root / "probe" / f"{hashlib.sha256(question.encode()).hexdigest()[:16]}.json"
-    found = cache.answered(path, lambda: _read(path, stamp), lambda folder: _ask_cmake(folder, command))
+    found = cache.answered(path, lambda: _read(path, command, stamp), lambda folder: _ask_cmake(folder, command))
     if found is None:
         raise ToolchainError(f"the compiler probe wrote a record that cannot be read: {path}", advice="remove it")
     return found
 
 
-def _read(path: Path, stamp: str) -> Compiler | None:
+def _read(path: Path, command: tuple[str, ...], stamp: str) -> Compiler | None:
+    """What a record says; nothing if it is damaged, or that of another compiler in its place."""
     try:
-        return _compiler(json.loads(path.read_text(encoding="utf-8")), stamp)
+        record = json.loads(path.read_text(encoding="utf-8"))
+        native = _Native(_compiler(record, stamp), int(record["size"]), int(record["seconds"]))
+        asked = native.is_of(record["command"][0]) and record["asked"] == [*FLAGS, *LIBRARIES]
+        return native.compiler if asked and (not command or native.compiler.command == command) else None
     except (OSError, ValueError, KeyError, IndexError, TypeError):
         return None
+
+
+# -- compilers that are gone
+def remember(using: Compiler) -> None:
+    """Write down a compiler that has built something."""
+    record = {"command": using.command, "id": using.identity, "version": using.version, "flags": using.flags,
+              "libraries": using.libraries, "stamp": using.stamp, "level": _level_name()}  # fmt: skip
+    text = json.dumps(record, indent=1)
+    path = cache.open_root() / "compilers" / f"{hashlib.sha256(text.encode()).hexdigest()[:16]}.json"
+    with cache.writing():
+        path.parent.mkdir(mode=0o700, exist_ok=True)
+        if not path.exists():
+            cache.write(path, text)
+
+
+def remembered() -> list[Compiler]:
+    """The compilers that have built something and that could be meant here, where there is none; latest first."""
+    records = (cache.open_root() / "compilers").glob("*.json")
+    found = []
+    for path in sorted(records, key=lambda path: path.stat().st_mtime_ns, reverse=True):
+        try:
+            record = json.loads(path.read_text(encoding="utf-8"))
+            if record["level"] == _level_name():
+                found.append(_compiler(record, record["stamp"]))
+        except (OSError, ValueError, KeyError, IndexError, TypeError):
+            continue
+    return [one for one in found if _is_meant(one.command)]
+
+
+def _level_name() -> str:
+    level = chosen_level()
+    return level.name if level else NATIVE
+
+
+def _is_meant(command: tuple[str, ...]) -> bool:
+    """Whether CXX names this compiler; or names none, and this one has no words of its own either."""
+    import shlex
+
+    words = shlex.split(os.environ.get("CXX", ""))
+    if not words:
+        return len(command) == 1
+    same = words[0] == (command[0] if os.sep in words[0] else os.path.basename(command[0]))
+    return same and tuple(words[1:]) == command[1:]
 
 
 def _compiler(record: Any, stamp: str) -> Compiler:

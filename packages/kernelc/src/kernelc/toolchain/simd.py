@@ -1,7 +1,8 @@
 """What vector units can do: the levels that machine code is made for, and which of them this machine has.
 
-Kernels that are compiled here are compiled for this very processor (-march=native); the level only says how many of
-their threads run side by side. Kernels that come with a package are there once for each level (shipped.py).
+Kernels that are compiled here are compiled for this very processor (-march=native), unless KERNELC_CPU names a level:
+then for any processor that has it. The level also says how many of their threads run side by side. Kernels that come
+with a package are there once for each level (shipped.py).
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ ABI = 2
 _PLAIN = ("-march=x86-64",)
 # Tuned for the first processor that had it: code that is tuned for all of them gathers elements one by one.
 _AVX2 = (*_PLAIN, "-mtune=haswell", "-mavx2", "-mfma", "-mbmi", "-mbmi2", "-mpopcnt")
+_ARM = ("-march=armv8-a",)
 _AVX512 = (*_AVX2, "-mavx512f", "-mavx512cd", "-mavx512bw", "-mavx512dq", "-mavx512vl")
 
 
@@ -41,7 +43,7 @@ class Simd:
 def levels(machine: str) -> tuple[Level, ...]:
     """The levels of an architecture, lowest first; every processor has the first."""
     if machine not in ("x86_64", "AMD64"):
-        return (Level("baseline", 16),)
+        return (Level("baseline", 16, _ARM if machine in ("aarch64", "arm64") else ()),)
     # What native/cpu.cpp looks for must be what these flags let the compiler use.
     return Level("baseline", 16, _PLAIN), Level("avx2", 32, _AVX2), Level("avx512", 64, _AVX512)
 
@@ -56,14 +58,37 @@ def own_levels() -> tuple[Level, ...]:
                              advice="build it anew: pip install --editable packages/kernelc")  # fmt: skip
     known = levels(os.uname().machine)
     names = [level.name for level in known]
-    highest = names.index(_native.cpu_level())
-    asked = os.environ.get("KERNELC_CPU", "").strip()
-    if asked:
-        if asked not in names[: highest + 1]:
-            raise WrongChoice(f"KERNELC_CPU={asked} in the environment is nothing that this processor can run",
-                              advice=f"choose one of {', '.join(names[: highest + 1])}, or unset it")  # fmt: skip
-        highest = names.index(asked)
-    return known[: highest + 1]
+    own = known[: names.index(_native.cpu_level()) + 1]
+    asked = _asked()
+    return own[: names.index(asked) + 1] if _is_level(asked, names, own) else own
+
+
+def chosen_level() -> Level | None:
+    """The level that KERNELC_CPU asks for; None where kernels are compiled for this very processor."""
+    return own_levels()[-1] if _asked() not in ("", NATIVE) else None
+
+
+NATIVE = "native"
+"""What KERNELC_CPU may say besides the names of levels: this very processor, which is the default."""
+
+
+def _asked() -> str:
+    return os.environ.get("KERNELC_CPU", "").strip()
+
+
+def _is_level(asked: str, names: list[str], own: tuple[Level, ...]) -> bool:
+    """Whether a level was asked for; raises where it is unknown, or none that this processor has."""
+    if asked in ("", NATIVE):
+        return False
+    choices = ", ".join([NATIVE, *(level.name for level in own)])
+    if asked not in names:
+        raise WrongChoice(f"KERNELC_CPU={asked} in the environment names no kind of processor that is known here",
+                          advice=f"choose one of {choices}, or unset it")  # fmt: skip
+    if asked not in (level.name for level in own):
+        raise WrongChoice(f"KERNELC_CPU={asked} in the environment is nothing that this processor can run: "
+                          f"it has {own[-1].name} at most",
+                          advice=f"choose one of {choices}, or unset it")  # fmt: skip
+    return True
 
 
 def simd() -> Simd:

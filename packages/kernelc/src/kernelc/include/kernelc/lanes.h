@@ -62,13 +62,20 @@ KC_LANE vb kc_splat(bool x) { return kc_splat((int32_t)-x); }
 
 /* f of each lane, as constants: arithmetic on vectors would be folded lane by lane, at every use. */
 #if KC_LANES == 16
-#define KC_EACH(f) {f(0), f(1), f(2), f(3), f(4), f(5), f(6), f(7), f(8), f(9), f(10), f(11), f(12), f(13), f(14), f(15)}
+#define KC_LIST(f) f(0), f(1), f(2), f(3), f(4), f(5), f(6), f(7), f(8), f(9), f(10), f(11), f(12), f(13), f(14), f(15)
 #elif KC_LANES == 8
-#define KC_EACH(f) {f(0), f(1), f(2), f(3), f(4), f(5), f(6), f(7)}
+#define KC_LIST(f) f(0), f(1), f(2), f(3), f(4), f(5), f(6), f(7)
 #elif KC_LANES == 4
-#define KC_EACH(f) {f(0), f(1), f(2), f(3)}
+#define KC_LIST(f) f(0), f(1), f(2), f(3)
 #else
-#define KC_EACH(f) {f(0), f(1)}
+#define KC_LIST(f) f(0), f(1)
+#endif
+#define KC_EACH(f) {KC_LIST(f)}
+/* Lane l is lane f(l) of a, and of b behind it; I is a vector of integers of the same shape. */
+#ifdef __clang__
+#define KC_SHUFFLE(a, b, I, f) __builtin_shufflevector(a, b, KC_LIST(f))
+#else
+#define KC_SHUFFLE(a, b, I, f) __builtin_shuffle(a, b, (I)KC_EACH(f))
 #endif
 #define KC_SELF(l) l
 #define KC_IOTA KC_EACH(KC_SELF)
@@ -117,15 +124,27 @@ KC_HIGHEST(int32_t, vi, INT32_MIN) KC_L(KC_HIGHEST(int64_t, vl, INT64_MIN))
     KC_U(macro(uint32, uint32_t, vu, mu, vi))
 
 #ifdef KC_WITH_LOADS
+/* Every second element of two vectors from the first or second on; every third of three, two of which come first. */
+#define KC_TWOS0(l) 2 * l
+#define KC_TWOS1(l) 2 * l + 1
+#define KC_THREES(at) (at) % (2 * W)
+#define KC_THREES0(l) KC_THREES(3 * l)
+#define KC_THREES1(l) KC_THREES(3 * l + 1)
+#define KC_THREES2(l) KC_THREES(3 * l + 2)
+#define KC_REST(l, at) (at) < 2 * W ? l : (at) - W
+#define KC_REST0(l) KC_REST(l, 3 * l)
+#define KC_REST1(l) KC_REST(l, 3 * l + 1)
+#define KC_REST2(l) KC_REST(l, 3 * l + 2)
 #define KC_LOADS(name, T, V, M, I) \
     KC_LANE V kc_read(const T* p) { return *(const M*)p; } \
-    /* Every second element of two vectors, every third of three: how elements of several leaves come apart. */ \
+    /* How elements of several leaves come apart; c is a constant once this is inlined. */ \
     KC_LANE V kc_every2(V a, V b, int c) { \
-        return __builtin_shuffle(a, b, 2 * (I)KC_IOTA + c); \
+        return c ? KC_SHUFFLE(a, b, I, KC_TWOS1) : KC_SHUFFLE(a, b, I, KC_TWOS0); \
     } \
     KC_LANE V kc_every3(V a, V b, V d, int c) { \
-        const I at = 3 * (I)KC_IOTA + c; \
-        return __builtin_shuffle(__builtin_shuffle(a, b, at), d, at < 2 * W ? (I)KC_IOTA : at - W); \
+        if (c == 0) return KC_SHUFFLE(KC_SHUFFLE(a, b, I, KC_THREES0), d, I, KC_REST0); \
+        if (c == 1) return KC_SHUFFLE(KC_SHUFFLE(a, b, I, KC_THREES1), d, I, KC_REST1); \
+        return KC_SHUFFLE(KC_SHUFFLE(a, b, I, KC_THREES2), d, I, KC_REST2); \
     } \
     template <int N> KC_LANE V kc_load_own(const T* p, int c) { \
         if (N == 1) return kc_read(p); \
@@ -183,13 +202,13 @@ KC_LANE vb kc_gather_bytes(const bool* p, vl at) {
 #define KC_STORES(name, T, V, M, I) \
     KC_LANE void kc_store_own(T* p, V a) { *(M*)p = a; } \
     KC_LANE void kc_store_own(T* p, V a, V b) { \
-        *(M*)p = __builtin_shuffle(a, b, (I)KC_EACH(KC_LOW)); \
-        *(M*)(p + W) = __builtin_shuffle(a, b, (I)KC_EACH(KC_HIGH)); \
+        *(M*)p = KC_SHUFFLE(a, b, I, KC_LOW); \
+        *(M*)(p + W) = KC_SHUFFLE(a, b, I, KC_HIGH); \
     } \
     KC_LANE void kc_store_own(T* p, V a, V b, V c) { \
-        *(M*)p = __builtin_shuffle(__builtin_shuffle(a, b, (I)KC_EACH(KC_AB0)), c, (I)KC_EACH(KC_C0)); \
-        *(M*)(p + W) = __builtin_shuffle(__builtin_shuffle(a, b, (I)KC_EACH(KC_AB1)), c, (I)KC_EACH(KC_C1)); \
-        *(M*)(p + 2 * W) = __builtin_shuffle(__builtin_shuffle(a, b, (I)KC_EACH(KC_AB2)), c, (I)KC_EACH(KC_C2)); \
+        *(M*)p = KC_SHUFFLE(KC_SHUFFLE(a, b, I, KC_AB0), c, I, KC_C0); \
+        *(M*)(p + W) = KC_SHUFFLE(KC_SHUFFLE(a, b, I, KC_AB1), c, I, KC_C1); \
+        *(M*)(p + 2 * W) = KC_SHUFFLE(KC_SHUFFLE(a, b, I, KC_AB2), c, I, KC_C2); \
     }
 KC_TYPES(KC_STORES)
 #undef KC_STORES
@@ -215,13 +234,13 @@ template <class Half, class V> KC_LANE Half kc_halves(V x) {
 /* Sums of neighbours: where each lane comes from. */
 #define KC_EVEN(l) l / 4 * 4 + l % 2 * 2 + l / 2 % 2 * W
 #define KC_ODD(l) KC_EVEN(l) + 1
-#define KC_BESIDE8(l) (l ^ 8)
-#define KC_BESIDE4(l) (l ^ 4)
-#define KC_BESIDE2(l) (l ^ 2)
+#define KC_BESIDE8(l) (l ^ 8) % W
+#define KC_BESIDE4(l) (l ^ 4) % W
+#define KC_BESIDE2(l) (l ^ 2) % W
 #define KC_SUMS(name, T, V, M, I) \
     /* Of each four lanes two of a, then two of b. */ \
     KC_LANE V kc_pairs(V a, V b) { \
-        return __builtin_shuffle(a, b, (I)KC_EACH(KC_EVEN)) + __builtin_shuffle(a, b, (I)KC_EACH(KC_ODD)); \
+        return KC_SHUFFLE(a, b, I, KC_EVEN) + KC_SHUFFLE(a, b, I, KC_ODD); \
     } \
     /* The sums of the active lanes of four vectors. */ \
     typedef T name##_four __attribute__((vector_size(4 * sizeof(T)))); \
@@ -242,9 +261,9 @@ template <class Half, class V> KC_LANE Half kc_halves(V x) {
     /* The sum of the active lanes, in pairs: the same bits on every run. */ \
     KC_LANE T kc_sum(bool full, vb active, V x) { \
         if (KC_UNLIKELY(!full)) x = kc_select(active, x, V{}); \
-        if (W > 8) x += __builtin_shuffle(x, (I)KC_EACH(KC_BESIDE8)); \
-        if (W > 4) x += __builtin_shuffle(x, (I)KC_EACH(KC_BESIDE4)); \
-        if (W > 2) x += __builtin_shuffle(x, (I)KC_EACH(KC_BESIDE2)); \
+        if (W > 8) x += KC_SHUFFLE(x, x, I, KC_BESIDE8); \
+        if (W > 4) x += KC_SHUFFLE(x, x, I, KC_BESIDE4); \
+        if (W > 2) x += KC_SHUFFLE(x, x, I, KC_BESIDE2); \
         return x[0] + x[1]; \
     }
 KC_TYPES(KC_SUMS)
@@ -438,5 +457,7 @@ KC_D(KC_TO_INT(vd, vi, kc_to_int32) KC_L(KC_TO_INT(vd, vl, kc_to_int64)) KC_U(KC
 #undef KC_L
 #undef KC_U
 #undef KC_EACH
+#undef KC_LIST
+#undef KC_SHUFFLE
 #undef KC_LANE
 #undef KC_LANES
