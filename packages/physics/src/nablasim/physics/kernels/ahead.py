@@ -6,6 +6,7 @@ from nablasim.physics.kernels import (
     bending,
     bodies,
     body_contacts,
+    body_friction,
     body_loads,
     body_planes,
     crossing,
@@ -34,7 +35,7 @@ from nablasim.physics.kernels import (
 AHEAD = [
     # Recorded rollouts are run again with another step: it is an array.
     *aot.kernels(
-        air, bending, bodies, body_loads, body_planes, edge_contact, face_hits, hard, implicit_bodies, loads, mass,
+        air, bending, bodies, body_friction, body_loads, body_planes, edge_contact, face_hits, hard, implicit_bodies, loads, mass,
         membrane, pairing, particles, planes, point_contact, self_contact, shapes, smoke, springs, tets,
         boxed=("dt",),
     ),

@@ -132,6 +132,8 @@ def advance_bodies(
     omega: kc.Array[kc.float3],
     f: kc.Array[kc.float3],
     torque: kc.Array[kc.float3],
+    f_contact: kc.Array[kc.float3],
+    torque_contact: kc.Array[kc.float3],
     gravity: kc.Array[kc.float3],
     mass: kc.Array[float],
     com: kc.Array[kc.float3],
@@ -155,8 +157,9 @@ def advance_bodies(
     to_v, to_w = kc.float3(), kc.float3()
     if motion[b] == FREE:
         arm = kc.quat_rotate(q, com[b])
-        v_c = v[b] + kc.cross(omega[b], arm) + (gravity[b] + f[b] / mass[b]) * dt
-        w = kc.quat_rotate_inv(q, omega[b]) + inverse[b] * kc.quat_rotate_inv(q, torque[b]) * dt
+        v_c = v[b] + kc.cross(omega[b], arm) + (gravity[b] + (f[b] + f_contact[b]) / mass[b]) * dt
+        spun = kc.quat_rotate_inv(q, torque[b] + torque_contact[b])
+        w = kc.quat_rotate_inv(q, omega[b]) + inverse[b] * spun * dt
         turn = kc.quat_from_rotvec(free_turn(w, inertia[b], inverse[b], dt))
         to_q = kc.normalize(q * turn)
         to_w = kc.quat_rotate(to_q, inverse[b] * kc.quat_rotate_inv(turn, inertia[b] * w))
