@@ -12,6 +12,7 @@ from nablasim.physics.kernels import (
     crossing,
     edge_contact,
     face_hits,
+    frames,
     hard,
     implicit_bodies,
     loads,
@@ -40,6 +41,7 @@ AHEAD = [
         boxed=("dt",),
     ),
     *(one for family in body_contacts.FAMILIES.values() for one in aot.kernels(*vars(family).values(), boxed=("dt",))),
+    *aot.kernels(*frames.COPIES_FIRST.values(), frames.corners, frames.corners_of_copies),
     # What decides who meets whom, and how stiff a system is, has no gradient.
     *aot.kernels(
         crossing, near_points, surfaces, touching, air.air_damping, bending.hinge_stiffness,

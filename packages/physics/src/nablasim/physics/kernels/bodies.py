@@ -108,6 +108,15 @@ def lightness(q: kc.quat, arm: kc.float3, n: kc.float3, mass: float, inverse: kc
 
 
 @kc.func
+def lightness_across(q: kc.quat, arm: kc.float3, n: kc.float3, mass: float, inverse: kc.mat33) -> float:
+    """At least the inverse mass of a point of a body in any direction across n: what turns is that of two of them."""
+    r, t = kc.quat_rotate_inv(q, arm), kc.quat_rotate_inv(q, kc.cross(arm, n))
+    # The trace of (r ×)ᵀ I⁻¹ (r ×) is that in all three directions together.
+    whole = kc.length_sq(r) * kc.trace(inverse) - kc.dot(r, inverse * r)
+    return 1.0 / mass + whole - kc.dot(t, inverse * t)
+
+
+@kc.func
 def free_turn(w: kc.float3, I: kc.mat33, inverse: kc.mat33, dt: float) -> kc.float3:
     """The rotation vector of a body that turns freely for the time dt, in its frame, from its angular velocity there.
 

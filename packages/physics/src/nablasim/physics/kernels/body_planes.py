@@ -32,7 +32,7 @@ def body_plane_forces(
     com: kc.Array[kc.float3],
     mass: kc.Array[float],
     inverse: kc.Array[kc.mat33],
-    crowd: kc.Array[kc.float2],
+    crowd: kc.Array[kc.float3],
     dt: float,
     local: kc.Array[kc.float3],
     ball: kc.Array[float],

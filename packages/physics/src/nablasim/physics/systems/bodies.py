@@ -36,8 +36,8 @@ GIVEN_INERTIA = Column("bodies.given_inertia", kc.mat33)
 SIZES = tuple(Column(f"bodies.size_{k}") for k in range(3))
 KE, KD, KF, MU = (Column(f"bodies.{q}") for q in ("ke", "kd", "kf", "mu"))
 """What a body brings to a contact, or `NONE`."""
-CROWD = Column("bodies.crowd", kc.float2)
-"""How many points share the body where it touches planes, and other bodies: see `features.crowd`."""
+CROWD = Column("bodies.crowd", kc.float3)
+"""How many points share the body where it touches planes, other bodies, and rubs those: see `features.crowd`."""
 SIZE = Column("bodies.size", kc.float3, role="derived")
 FOUR = Column("bodies.four", kc.float4, role="derived")
 MASS, VOLUME = Column("bodies.mass", role="derived"), Column("bodies.volume", role="derived")
@@ -125,8 +125,8 @@ def contact_rates(a: Arrays, planes: bool) -> NDArray[np.float64]:
     """How fast contacts of unit stiffness can move each body (1/kg): k / m is this times ke.
 
     Several points touch at a time, and turn the body as well as they push it: the modes of all of them together count.
-    Dampers do not: they are bounded by what a step can resolve. Nor does friction: beyond its own limit it changes sign
-    from step to step, but stays below mu times the pressure.
+    Dampers do not: they are bounded by what a step can resolve. Nor does friction: on planes it is taken at the end of
+    the step, and elsewhere it is bounded as well.
     """
     mass, com, inertia, local = (a.numpy(column).astype(np.float64) for column in (MASS, COM, INERTIA, LOCAL))
     body, arms = a.numpy(SET_BODY), local - com[a.numpy(OF_BODY)]

@@ -145,8 +145,10 @@ class Hits(System):
 
     def forces(self, s: Step) -> None:
         particles = [s[p.X], s[p.V], s[p.F], s[p.WEIGHT], s[p.GRAVITY], s.ahead]
-        moving = [s[b.MOTION], s[b.X], s[b.ROT], s[b.V], s[b.OMEGA], s[b.COM], s[surfaces.BOUND]]
-        given = [*particles, *moving, *surfaces.geometry(s), s[self.particle], s[self.body], *self.contact.law_of(s)]
+        moving = [s[b.MOTION], s[b.X], s[b.ROT], s[b.V], s[b.OMEGA], s[b.COM]]
+        light = [s[b.MASS], s[b.INVERSE], s[b.CROWD], s[surfaces.BOUND]]
+        given = [*particles, *moving, *light, *surfaces.geometry(s), s[self.particle], s[self.body],
+                 *self.contact.law_of(s)]  # fmt: skip
         sums = [s[p.CONTACT_F], s[b.F], s[b.TORQUE]]
         kc.launch(FAMILIES[self.family].hit_forces, s.rows(self.name), given, sums, parts=s.parts)
 
