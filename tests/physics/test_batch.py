@@ -5,7 +5,6 @@ import pytest
 import torch
 
 import kernelc as kc
-
 from nablasim import physics as ph
 
 COPIES, STEPS = 5, 60

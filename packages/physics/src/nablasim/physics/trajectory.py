@@ -21,7 +21,7 @@ def copies_first(frames: Any) -> Any:
     """(frames, copies, rows) as (copies, frames, rows), of arrays of kernelc; on the open tape, if there is one."""
     count, worlds, rows = frames.shape
     turned = kc.zeros((worlds, count, rows), dtype=frames.element, real=frames.real)
-    kc.launch(COPIES_FIRST[frames.element], turned.shape, [frames], [turned])
+    kc.launch(COPIES_FIRST[frames.numpy().shape[3:]], turned.shape, [frames], [turned])
     return turned
 
 

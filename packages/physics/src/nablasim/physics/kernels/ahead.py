@@ -21,6 +21,7 @@ from nablasim.physics.kernels import (
     near_points,
     pairing,
     particles,
+    passing,
     pendula,
     planes,
     point_contact,
@@ -44,7 +45,7 @@ AHEAD = [
     *aot.kernels(*frames.COPIES_FIRST.values(), frames.corners, frames.corners_of_copies),
     # What decides who meets whom, and how stiff a system is, has no gradient.
     *aot.kernels(
-        crossing, near_points, surfaces, touching, air.air_damping, bending.hinge_stiffness,
+        crossing, near_points, surfaces, touching, *passing.FAMILIES.values(), air.air_damping, bending.hinge_stiffness,
         membrane.membrane_stiffness, planes.plane_stiffness, self_contact.self_contact_stiffness,
         springs.spring_stiffness, tets.tet_stiffness, adjoint=False,
     ),

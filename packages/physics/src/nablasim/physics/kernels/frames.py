@@ -14,7 +14,8 @@ def apart(element):
     return copies_first
 
 
-COPIES_FIRST = {element: apart(element) for element in (float, kc.float3, kc.quat)}
+COPIES_FIRST = {(): apart(float), (3,): apart(kc.float3), (4,): apart(kc.quat)}
+"""By the shape of an element."""
 
 
 @kc.kernel
