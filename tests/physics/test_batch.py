@@ -158,6 +158,6 @@ def test_frames_and_vertices_of_a_batch_are_read_on_a_tape():
         np.testing.assert_allclose(corners.numpy(), other.vertices("cube").detach().numpy(), atol=1e-14)
         seeds = [rng.normal(size=a.numpy().shape) for a in (x, corners)]
         tape.backward(grads={x: seeds[0], corners: seeds[1]})
-        loss = (other["cube"].x * torch.tensor(seeds[0])).sum() + (other.vertices("cube") * torch.tensor(seeds[1])).sum()
-        loss.backward()
+        seen = other["cube"].x, other.vertices("cube")
+        sum((a * torch.tensor(seed)).sum() for a, seed in zip(seen, seeds)).backward()
         np.testing.assert_allclose(rho.grad.numpy().ravel(), by_torch.grad.numpy().ravel(), rtol=1e-9)

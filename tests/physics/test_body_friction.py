@@ -1,5 +1,7 @@
 """Friction of bodies: taken at the end of the step, it holds, brakes and never drives, whatever kf and the step."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 import torch
@@ -91,7 +93,7 @@ def test_it_comes_to_the_law_as_steps_become_short():
     for n in (1, 2, 4):
         model, _ = box_on_a_slope(angle, vel=(0.6, -0.1, 0.4), turn=3.0, **stiff(50.0, 0.4, smoothing=1e-3))
         paths.append(ph.rollout(model, dt=DT / n, steps=300 * n, every=300 * n).numpy()["box"].x[-1])
-    first, second = (np.linalg.norm(a - b) for a, b in zip(paths, paths[1:]))
+    first, second = (np.linalg.norm(a - b) for a, b in pairwise(paths))
     assert second < 0.6 * first and second < 1e-3
 
 
@@ -121,7 +123,8 @@ def test_gradients_through_sliding_turning_and_sticking(kf, hard):
 
 
 @pytest.mark.parametrize("kf", [1e2, 1e4, 1e7])
-@pytest.mark.parametrize("shape", [ph.Box(0.2, 0.1, 0.2), ph.Cylinder(0.1, 0.1), ph.Sphere(0.1)], ids=lambda s: type(s).__name__)
+@pytest.mark.parametrize("shape", [ph.Box(0.2, 0.1, 0.2), ph.Cylinder(0.1, 0.1), ph.Sphere(0.1)],
+                         ids=lambda s: type(s).__name__)  # fmt: skip
 def test_bodies_that_rub_each_other_do_not_buzz(shape, kf):
     """On an obstacle, where friction is bounded by what a step can take: it brakes, and is then at rest."""
     scene = ph.Scene().add_obstacle("table", ph.Box(4, 0.2, 4), pos=(0, -0.1, 0), ke=1e4, kd=1e2, kf=kf, mu=0.4)
@@ -137,7 +140,8 @@ def test_bodies_that_rub_each_other_do_not_buzz(shape, kf):
 def test_two_free_bodies_that_rub_lose_energy_and_keep_their_momentum():
     scene = ph.Scene(gravity=(0, 0, 0)).set_contact(ke=1e4, kd=50.0, kf=1e7, mu=0.5)
     scene.add_rigid("low", ph.Box(0.4, 0.1, 0.4), mass=2.0, pos=(0, 0, 0), omega=(0, 3.0, 0))
-    scene.add_rigid("high", ph.Box(0.2, 0.1, 0.2), mass=0.5, pos=(0, 0.099, 0), vel=(0.5, -0.3, 0.2), omega=(0, -5.0, 0))
+    scene.add_rigid("high", ph.Box(0.2, 0.1, 0.2), mass=0.5, pos=(0, 0.099, 0), vel=(0.5, -0.3, 0.2),
+                    omega=(0, -5.0, 0))  # fmt: skip
     model = scene.build("float64")
     found = energies(model, dt=DT, steps=200)
     assert (np.diff(found) < 1e-3 * found[0]).all() and found[-1] < 0.98 * found[0]

@@ -70,12 +70,12 @@ class TriMesh:
 
         Vertex (i, j) has index j (cells[0] + 1) + i. The diagonals alternate, so that no direction is preferred.
         """
-        cells = _require_cells(cells, 2)
-        nx, ny = cells[0] + 1, cells[1] + 1
+        across, up = _require_cells(cells, 2)
+        nx, ny = across + 1, up + 1
         xs, ys = np.meshgrid(np.linspace(0, size[0], nx), np.linspace(0, size[1], ny))
         index = np.arange(nx * ny).reshape(ny, nx)
         a, b, c, d = (s.ravel() for s in (index[:-1, :-1], index[:-1, 1:], index[1:, 1:], index[1:, :-1]))
-        i, j = np.meshgrid(np.arange(cells[0]), np.arange(cells[1]))
+        i, j = np.meshgrid(np.arange(across), np.arange(up))
         even = ((i + j) % 2 == 0).ravel()[:, None, None]
         one = np.stack([np.stack([a, b, c], axis=1), np.stack([a, c, d], axis=1)], axis=1)
         two = np.stack([np.stack([a, b, d], axis=1), np.stack([b, c, d], axis=1)], axis=1)

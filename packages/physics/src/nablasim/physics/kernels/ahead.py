@@ -37,8 +37,8 @@ from nablasim.physics.kernels import (
 AHEAD = [
     # Recorded rollouts are run again with another step: it is an array.
     *aot.kernels(
-        air, bending, bodies, body_friction, body_loads, body_planes, edge_contact, face_hits, hard, implicit_bodies, loads, mass,
-        membrane, pairing, particles, planes, point_contact, self_contact, shapes, smoke, springs, tets,
+        air, bending, bodies, body_friction, body_loads, body_planes, edge_contact, face_hits, hard, implicit_bodies,
+        loads, mass, membrane, pairing, particles, planes, point_contact, self_contact, shapes, smoke, springs, tets,
         boxed=("dt",),
     ),
     *(one for family in body_contacts.FAMILIES.values() for one in aot.kernels(*vars(family).values(), boxed=("dt",))),

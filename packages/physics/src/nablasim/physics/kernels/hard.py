@@ -131,7 +131,7 @@ def hard_body_forces(
     torque: kc.Array[kc.float3],
     press: kc.Array[kc.float4],
 ):
-    """Keep the points of a body out of the half-space; the torque is about the centre of mass. `press` as of springs."""
+    """Keep the points of a body out of the half-space; torque is about the centre of mass, `press` as of springs."""
     r = kc.tid()
     b, i, n = body[r], point[r], normal[r]
     q = kc.normalize(rot[b])

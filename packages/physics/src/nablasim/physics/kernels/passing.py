@@ -8,8 +8,8 @@ from nablasim.physics.kernels.bodies import GRID, MESH
 from nablasim.physics.kernels.shapes import BOX, CONE, CYLINDER
 from nablasim.physics.kernels.surfaces import grid_surface, mesh_surface, shape_surface
 
-HOLLOW = 0.1
-"""How thin the wall of a mesh, or of a grid of distances, may be, as a part of how thin all of it is."""
+HOLLOW = 0.02
+"""How thin the wall of a mesh, or of a grid of distances, may be, as a part of the radius of the ball that holds it."""
 SLOW = 0.02
 """What moves by less than this part of how thin the other is, is not looked at: what lies still costs nothing."""
 LOOKS = 64
@@ -61,7 +61,7 @@ def kernels(surface):
         other: kc.Array[int],
         passed: kc.Array[int],
     ):
-        """Look whether points of one body go through the other: in and out again, or to where it is pushed out behind."""
+        """Look whether points of one body go through the other, to where they would be pushed out behind it."""
         r = kc.tid()
         a, b = one[r], other[r]
         thin = thinness(kind[b], size[b].x, size[b].y, size[b].z, bound[b].w)

@@ -106,7 +106,8 @@ class Pairs(System):
     def alarmed(self, a: Arrays, row: int, value: int, dt: float) -> Exception:
         one, other = (owner(a.layout, "bodies", int(a.numpy(index)[row]))[0] for index in (self.one, self.other))
         kind, size, bound = (a.numpy(c)[a.numpy(self.other)[row]] for c in (b.KIND, b.SIZE, surfaces.BOUND))
-        return PassedThrough(one, other, value / 1000, dt, float(thinness(int(kind), *map(float, size), float(bound[3]))))
+        thin = thinness(int(kind), *map(float, size), float(bound[3]))
+        return PassedThrough(one, other, value / 1000, dt, float(thin))
 
     def energy(self, s: Step) -> Any:
         e = s.scratch(f"{self.name}.energy", s.rows(self.name))
