@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import torch
 
+import kernelc as kc
 from nablasim import physics as ph
 
 COPIES, STEPS = 5, 60
@@ -137,3 +138,26 @@ def test_what_goes_wrong_names_the_copy():
         batch.replace({"net.ke": np.ones(4)})
     with pytest.raises(ValueError, match="differs in which quantities are in force"):
         ph.batch([ONE, ONE.replace({"block.E": 2e4})])
+
+
+def test_frames_and_vertices_of_a_batch_are_read_on_a_tape():
+    """As with torch, to the last bit, gradients included."""
+    scene = ph.Scene().add_rigid("cube", ph.Box(0.1, 0.2, 0.3), density=500.0, pos=(0, 0.3, 0), omega=(1, 2, 3))
+    scene.add_rigid("ball", ph.Sphere(0.1), density=100.0, pos=(1, 0.2, 0))
+    scene.add_ground("floor", ke=2e3)
+    for batch in (None, 3):
+        model = scene.build("float64", batch=batch)
+        rng, start = np.random.default_rng(0), np.full(() if batch is None else (3,), 500.0)
+        rho = kc.array(np.atleast_1d(start), requires_grad=True)
+        with kc.Tape() as tape:
+            traj = ph.rollout(model.replace({"cube.density": rho}), dt=1e-3, steps=300, every=100)
+            x, corners = traj["cube"].x, traj.vertices("cube")
+        by_torch = torch.tensor(start, requires_grad=True)
+        other = ph.rollout(model.replace({"cube.density": by_torch}), dt=1e-3, steps=300, every=100)
+        np.testing.assert_array_equal(x.numpy(), other["cube"].x.detach().numpy())
+        np.testing.assert_allclose(corners.numpy(), other.vertices("cube").detach().numpy(), atol=1e-14)
+        seeds = [rng.normal(size=a.numpy().shape) for a in (x, corners)]
+        tape.backward(grads={x: seeds[0], corners: seeds[1]})
+        seen = other["cube"].x, other.vertices("cube")
+        sum((a * torch.tensor(seed)).sum() for a, seed in zip(seen, seeds)).backward()
+        np.testing.assert_allclose(rho.grad.numpy().ravel(), by_torch.grad.numpy().ravel(), rtol=1e-9)

@@ -218,3 +218,17 @@ def test_a_quarter_turn_about_z_brings_x_to_y():
     turned = ph.TriMesh(TET, FACES).moved(rot=ph.quat((0, 0, 5), np.pi / 2))
     assert np.allclose(turned.vertices[1], (0, 1, 0))
     assert np.allclose(ph.quat((0, 0, 1), np.pi / 2), (0, 0, np.sqrt(0.5), np.sqrt(0.5)))
+
+
+@pytest.mark.parametrize("cells", [(10**7,) * 3, (10**30, 2, 2), (2, 2, 10**400), 10**5])
+def test_more_cells_than_fit_into_a_mesh_are_refused(cells):
+    with pytest.raises(ph.MeshError, match="more than fit into a mesh"):
+        ph.TetMesh.box((1, 1, 1), cells=cells)
+    with pytest.raises(ph.MeshError, match="more than fit into a mesh"):
+        ph.TriMesh.grid((1, 1), cells=(10**30, 2))
+
+
+@pytest.mark.parametrize("cells", [(2.5, 2), (2,), (0, 3), ("a", 2)])
+def test_cells_are_whole_numbers(cells):
+    with pytest.raises(ph.MeshError, match="cells are 2 whole numbers"):
+        ph.TriMesh.grid((1, 1), cells=cells)

@@ -320,3 +320,14 @@ def test_an_open_surface_is_refused_with_its_file_where_a_closed_one_is_needed(t
     with pytest.raises(ph.MeshError, match=r"sheet\.obj: ball: the surface is open: 3 edges .* of face 0") as caught:
         ph.Scene().add_rigid("ball", sheet, density=1.0, scale=2.0)
     assert caught.value.file == str(path)
+
+
+@pytest.mark.parametrize("word", [str(2**63), "1" * 40, "-" + "9" * 25, str(2**31), "9" * 5000])
+@pytest.mark.parametrize("ending", ["tet", "obj"])
+def test_an_index_beyond_any_mesh_is_refused_with_its_line(tmp_path, ending, word):
+    path = tmp_path / f"huge.{ending}"
+    element = "t 0 1 2 " if ending == "tet" else "f 1 2 "
+    path.write_text("v 0 0 0\nv 1 0 0\nv 0 1 0\nv 0 0 1\n" + element + word + "\n")
+    load = ph.TetMesh.load if ending == "tet" else ph.TriMesh.load
+    with pytest.raises(ph.MeshError, match=rf"huge.{ending}:5: '-?\d+' is not the index of a vertex"):
+        load(path)

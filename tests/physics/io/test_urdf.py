@@ -137,3 +137,36 @@ def test_loose_links_are_refused(tmp_path):
         ph.io.load_urdf(tmp_path / "b.urdf")
     with pytest.raises(ph.RobotError, match="there is no such file"):
         ph.io.load_urdf(tmp_path / "c.urdf")
+
+
+def with_mesh(folder, name):
+    path = folder / "robot.urdf"
+    mesh = f'<visual><geometry><mesh filename="{name}"/></geometry></visual>'
+    path.write_text(f'<robot name="r">\n<link name="base">\n{mesh}\n</link></robot>')
+    return path
+
+
+@pytest.mark.parametrize("name", [
+    "../../etc/passwd", "/etc/passwd", "file:///etc/passwd", "package://../../secret.stl", "package://arm/../../x.stl",
+    "meshes/../../x.stl", "http://somewhere/x.stl", "package://arm//etc/passwd",
+])  # fmt: skip
+def test_a_mesh_that_leaves_the_folder_is_refused_with_its_line(tmp_path, name):
+    path = with_mesh(tmp_path, name)
+    with pytest.raises(ph.RobotError, match=r"robot.urdf:3: the mesh .* (is outside of|is behind)"):
+        ph.io.load_urdf(path)
+
+
+def test_meshes_beside_the_folder_are_found_where_that_is_said(tmp_path):
+    folder = tmp_path / "arm" / "urdf"
+    folder.mkdir(parents=True)
+    for name in ("../meshes/hand.stl", "package://arm/meshes/hand.stl"):
+        robot = ph.io.load_urdf(with_mesh(folder, name), within=tmp_path / "arm")
+        found = robot.links["base"].visual[0].shape
+        assert found.resolve() == (tmp_path / "arm" / "meshes" / "hand.stl").resolve()
+    beside = ph.io.load_urdf(with_mesh(folder, "package://arm/meshes/hand.stl")).links["base"].visual[0].shape
+    assert beside == folder / "meshes/hand.stl"
+
+
+def test_a_mesh_without_a_name_is_refused_with_its_line(tmp_path):
+    with pytest.raises(ph.RobotError, match=r"robot.urdf:3: a <mesh> has no filename"):
+        ph.io.load_urdf(with_mesh(tmp_path, ""))

@@ -22,7 +22,7 @@ from nablasim.physics.rotation import quat
 from nablasim.physics.shapes import Box, Capsule, Cone, Cylinder, Shape, Sphere
 from nablasim.physics.simulator import energy, forces, rollout, stable_dt
 from nablasim.physics.smoke import Smoke
-from nablasim.physics.stability import Diverged, NotConverged, StepShortened, StepTooLarge
+from nablasim.physics.stability import Diverged, NotConverged, PassedThrough, StepShortened, StepTooLarge
 from nablasim.physics.state import State
 from nablasim.physics.trajectory import Trajectory
 
@@ -42,6 +42,7 @@ __all__ = [
     "NeoHookean",
     "NotConverged",
     "Parameter",
+    "PassedThrough",
     "Pendulum",
     "RobotError",
     "Scene",

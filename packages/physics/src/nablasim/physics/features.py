@@ -168,11 +168,28 @@ def crowd(sets: Supports, arms: Floats, mass: float, inertia: Floats) -> float:
     By the same modes as `rates`: 1 for a ball, 1.5 for a cube on one side, many for a fine mesh; and some to spare.
     """
     of, point = sets.members.T
-    n, inverse = sets.normals[of], np.linalg.inv(inertia)
-    t = np.cross(arms[point], n)
-    push = np.concatenate([n / np.sqrt(mass), t @ np.linalg.cholesky(inverse)], axis=1)
+    push = _pushes(arms[point], sets.normals[of], mass, inertia)
     push /= np.linalg.norm(push, axis=1, keepdims=True)  # Its square is the inverse mass of the point.
     return SPARE * float(np.linalg.eigvalsh(np.add.reduceat(push[:, :, None] * push[:, None, :], sets.starts)).max())
+
+
+def crowd_across(sets: Supports, arms: Floats, mass: float, inertia: Floats) -> float:
+    """The same of friction, which acts across the normals, with inverse masses as of `kernels.bodies.lightness_across`.
+    """
+    of, point = sets.members.T
+    n = sets.normals[of]
+    least = np.eye(3)[np.abs(n).argmin(axis=1)]
+    one = np.cross(n, least) / np.linalg.norm(np.cross(n, least), axis=1, keepdims=True)
+    both = np.stack([_pushes(arms[point], t, mass, inertia) for t in (one, np.cross(n, one))], axis=1)
+    turns = (both[:, :, 3:] ** 2).sum(axis=(1, 2))
+    modes = np.einsum("nti,ntj->nij", both, both) / (1 / mass + turns)[:, None, None]
+    return SPARE * float(np.linalg.eigvalsh(np.add.reduceat(modes, sets.starts)).max())
+
+
+def _pushes(arms: Floats, ways: Floats, mass: float, inertia: Floats) -> Floats:
+    """How fast pushes at these places move a body, (n, 6), in units in which its mass and inertia are 1."""
+    turn = np.cross(arms, ways) @ np.linalg.cholesky(np.linalg.inv(inertia))
+    return np.concatenate([ways / np.sqrt(mass), turn], axis=1)
 
 
 def _joined_sets(sets: Sets) -> Supports:

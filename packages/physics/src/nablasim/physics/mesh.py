@@ -7,8 +7,10 @@ in `io/`, shapes are cut into triangles in `shapes.py`, neighbours are found in 
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from math import prod
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -26,6 +28,8 @@ Path = str | os.PathLike[str]
 # A tetrahedron whose volume is below this part of its longest edge cubed is flat: coordinates that were written in
 # single precision leave about 1e-8 of noise in a volume that should be zero.
 FLAT = 1e-8
+MOST_CORNERS = 2**31 - 1
+"""Corners of all elements together: they are counted in 32 bits."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,12 +70,12 @@ class TriMesh:
 
         Vertex (i, j) has index j (cells[0] + 1) + i. The diagonals alternate, so that no direction is preferred.
         """
-        _require_cells(cells, 2)
-        nx, ny = cells[0] + 1, cells[1] + 1
+        across, up = _require_cells(cells, 2)
+        nx, ny = across + 1, up + 1
         xs, ys = np.meshgrid(np.linspace(0, size[0], nx), np.linspace(0, size[1], ny))
         index = np.arange(nx * ny).reshape(ny, nx)
         a, b, c, d = (s.ravel() for s in (index[:-1, :-1], index[:-1, 1:], index[1:, 1:], index[1:, :-1]))
-        i, j = np.meshgrid(np.arange(cells[0]), np.arange(cells[1]))
+        i, j = np.meshgrid(np.arange(across), np.arange(up))
         even = ((i + j) % 2 == 0).ravel()[:, None, None]
         one = np.stack([np.stack([a, b, c], axis=1), np.stack([a, c, d], axis=1)], axis=1)
         two = np.stack([np.stack([a, b, d], axis=1), np.stack([b, c, d], axis=1)], axis=1)
@@ -219,8 +223,7 @@ class TetMesh:
 
         Vertex (i, j, k) has index (k (cells[1] + 1) + j) (cells[0] + 1) + i.
         """
-        n = (cells,) * 3 if isinstance(cells, int) else tuple(cells)
-        _require_cells(n, 3)
+        n = _require_cells(cells, 3)
         points, at = _lattice(np.broadcast_to(np.asarray(size, dtype=float), 3), n)
         # Six ways from corner 000 to corner 111 along the axes (Kuhn): each is a tet, and faces of cells agree.
         steps = [(0, 1, 2), (1, 2, 0), (2, 0, 1), (0, 2, 1), (1, 0, 2), (2, 1, 0)]
@@ -366,9 +369,18 @@ def _refuse_unused(mesh: TetMesh) -> None:
         )
 
 
-def _require_cells(cells: tuple[int, ...], count: int) -> None:
-    if len(cells) != count or any(n < 1 for n in cells):
-        raise MeshError(f"cells are {count} numbers, at least one cell in each direction, not {cells}")
+def _require_cells(cells: int | Sequence[int], count: int) -> tuple[int, ...]:
+    """How many cells there are along each axis; one number is that of all of them."""
+    each = (cells,) * count if isinstance(cells, (int, np.integer)) else tuple(cells)
+    whole = all(isinstance(n, (int, np.integer)) for n in each)
+    if len(each) != count or not whole or any(n < 1 for n in each):
+        raise MeshError(f"cells are {count} whole numbers, at least one cell in each direction, not {cells}")
+    corners = {2: 6, 3: 24}[count] * prod(int(n) for n in each)
+    if corners > MOST_CORNERS:
+        shown = " × ".join(f"{n:.3g}" if n < 1e300 else "more than 1e300" for n in each)
+        raise MeshError(f"{shown} cells are more than fit into a mesh, which has at most 2³¹ - 1 corners of elements",
+                        advice="Use fewer cells")  # fmt: skip
+    return each
 
 
 # ---------------------------------------------------------------------------------------------------------- helpers

@@ -34,6 +34,8 @@ class Arrays:
         self.layout, self.real, self._table, self.present = layout, real, table, present
         self.solves: Any = None
         """Where steps that solve equations write how well they did: `solvers.backward_euler.Solves`."""
+        self.alarms: dict[str, Array] = {}
+        """What steps found that must not be: whole numbers by system, one per row; see `Step.alarm`."""
         self._kept: WeakKeyDictionary[kc.Tape, dict[str, Array]] = WeakKeyDictionary()
 
     def __getitem__(self, what: Column | Index) -> Array:
@@ -96,6 +98,15 @@ class Step(Arrays):
         if name not in known:
             known[name] = kc.zeros(shape, dtype=element, **_real(element, self.real))
         return known[name]
+
+    def alarm(self, system: str) -> Array:
+        """Memory of all steps of a program, a whole number per row of a system's table, for what must not happen.
+
+        A launch that leaves another number than zero there ends the rollout with the error `System.alarmed`.
+        """
+        if system not in self.base.alarms:
+            self.base.alarms[system] = kc.zeros(self.rows(system), dtype=int)
+        return self.base.alarms[system]
 
     def next(self, column: Column) -> Array:
         """Where the state after the step goes."""
@@ -237,6 +248,14 @@ class Program:
         return {n: (layout.worlds, layout.count.get(c.table, 0), *c.shape) for n, c in layout.columns.items()}
 
     # -- steps
+    def look_for_alarms(self) -> None:
+        """Raise what steps have found since they began."""
+        for system in self.systems:
+            alarm = self.arrays.alarms.get(system.name)
+            if alarm is not None and alarm.numpy().any():
+                row = int(alarm.numpy().argmax())
+                raise system.alarmed(self.plain, row, int(alarm.numpy()[row]), float(self.dt.numpy()[0]))
+
     def segment(self, length: int, seen: frozenset[int] | None = None) -> Segment:
         """The tape of this many steps; see `Segment`. Only a few are kept: each has its own memory."""
         key = (length, seen)
@@ -307,6 +326,8 @@ class Segment:
         for name, values in self._seen[0].items():
             values[...] = state[name]
         self.program.first.numpy()[0] = first
+        for alarm in self.program.arrays.alarms.values():
+            alarm.numpy()[...] = 0
 
     def state(self, k: int) -> dict[str, Real]:
         """The state after k steps, one that is seen; shared memory."""

@@ -126,6 +126,8 @@ class Run:
         if not can_go_on(tape.state(high - low)):
             self._at = -1
             raise diverged(self.program.layout, self._play(low, high, _copied(tape.state(0)), None), low, self.dt)
+        self._at = -1
+        self.program.look_for_alarms()
         self._at = segment
         return tape
 

@@ -116,8 +116,8 @@ def forces(model: Model, state: State | None = None) -> dict[str, Part]:
         for system in program.systems:
             system.forces(step)
         found = {c.name: program.worlds(c.name, step.numpy(c)).copy() for c in program.sum_columns}
-        for name in [n for n in found if n.endswith(".contact_f")]:
-            found[name.replace(".contact_f", ".f")] += found.pop(name)
+        for name in [n for n in found if ".contact_" in n]:
+            found[name.replace(".contact_", ".")] += found.pop(name)
         return found
 
     program, state = _look(model), state or model.state0

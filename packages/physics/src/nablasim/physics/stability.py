@@ -52,6 +52,24 @@ class Diverged(ArithmeticError):
         super().__init__(message)
 
 
+class PassedThrough(ArithmeticError):
+    """A body went through another. `things` are both, `dt` is a step (s) that is short enough to see them touch."""
+
+    def __init__(self, one: str, other: str, speed: float, dt: float, thin: float):
+        self.things, self.dt = (one, other), min(dt, 0.25 * thin / speed)
+        what = f"{one!r} went through {other!r} at {speed:.4g} m/s"
+        if self.dt < dt:
+            super().__init__(
+                f"{what}: it moves by {speed * dt:.3g} m in a step of {dt:g} s, and that is about {thin:.3g} m thick. "
+                f"Use dt <= {self.dt:.2g}, or substeps={int(np.ceil(dt / self.dt))}, or make it thicker"
+            )
+        else:
+            super().__init__(
+                f"{what}: the contact is too soft to stop it within about {thin:.3g} m. Use a larger ke of the two, or "
+                f"a larger rate (scene.set_contact), or make it thicker"
+            )
+
+
 class NotConverged(ArithmeticError):
     """The equations of an implicit step were not solved to the tolerance that was asked for.
 

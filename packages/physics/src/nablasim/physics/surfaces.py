@@ -8,6 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+import kernelc as kc
+from nablasim.physics.kernels.frames import corners, corners_of_copies
+
 
 @dataclass(frozen=True, eq=False)
 class Surface:
@@ -20,14 +23,26 @@ class Surface:
     points: NDArray[np.float64] | None = None
 
     def vertices(self, x: Any, rot: Any = None) -> Any:
-        """Corners in the world (..., n, 3): of particles x (..., n, 3), or of bodies at x (..., 3), rot (..., 4)."""
+        """Corners in the world (..., n, 3): of particles x (..., n, 3), or of bodies at x (..., 3), rot (..., 4).
+
+        Arrays of kernelc give one of them, on the open tape.
+        """
         if self.points is None:
             return x
+        if type(x).__module__.startswith("kernelc"):
+            return self._on_tape(x, rot)
         points = self.points.astype(x.dtype) if isinstance(x, np.ndarray) else x.new_tensor(self.points)
         q, w = rot[..., None, :3], rot[..., None, 3:]
         # Rodrigues: p + 2 w (q × p) + 2 q × (q × p).
         t = 2 * _cross(q, points)
         return x[..., None, :] + points + w * t + _cross(q, t)
+
+    def _on_tape(self, x: Any, rot: Any) -> Any:
+        """The same of arrays of kernelc; on the open tape, if there is one."""
+        points = kc.array(self.points, dtype=kc.float3, real=x.real)
+        out = kc.zeros((*x.shape, len(points)), dtype=kc.float3, real=x.real)
+        kc.launch(corners if x.ndim == 1 else corners_of_copies, out.shape, [x, rot, points], [out])
+        return out
 
 
 def _cross(a: Any, b: Any) -> Any:

@@ -9,10 +9,20 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+import kernelc as kc
 from nablasim.physics.checks import nearest
+from nablasim.physics.kernels.frames import COPIES_FIRST
 from nablasim.physics.layout import Layout
-from nablasim.physics.model import is_torch, plain
+from nablasim.physics.model import is_kernelc, is_torch, plain
 from nablasim.physics.state import Part, State, part
+
+
+def copies_first(frames: Any) -> Any:
+    """(frames, copies, rows) as (copies, frames, rows), of arrays of kernelc; on the open tape, if there is one."""
+    count, worlds, rows = frames.shape
+    turned = kc.zeros((worlds, count, rows), dtype=frames.element, real=frames.real)
+    kc.launch(COPIES_FIRST[frames.numpy().shape[3:]], turned.shape, [frames], [turned])
+    return turned
 
 
 class Trajectory:
@@ -47,8 +57,9 @@ class Trajectory:
 
     def _copies(self, values: Any, rows: slice) -> Any:
         """(frames, copies · rows, ...) as (copies, frames, rows, ...)."""
-        apart = values.reshape(values.shape[0], self.layout.worlds, -1, *values.shape[2:])
-        return apart.swapaxes(0, 1)[:, :, rows]
+        frames, worlds = values.shape[0], self.layout.worlds
+        apart = values.reshape(frames, worlds, values.shape[1] // worlds, *values.shape[2:])
+        return (copies_first(apart) if is_kernelc(apart) else apart.swapaxes(0, 1))[:, :, rows]
 
     @cached_property
     def scenes(self) -> list[Trajectory]:

@@ -24,6 +24,8 @@ OBJ_SKIPPED = {
     "step", "cstype", "curv", "curv2", "surf", "parm", "trim", "hole", "scrv", "sp", "end", "con", "bevel", "c_interp",
     "d_interp", "lod", "shadow_obj", "trace_obj", "ctech", "stech", "call", "csh",
 }  # fmt: skip
+MOST = 2**31 - 1
+"""No mesh has more vertices: indices are kept in 32 bits."""
 
 
 @dataclass
@@ -137,9 +139,12 @@ def _reals(path: Path, line: int, words: list[str], count: int, *, exact: bool =
 
 def _whole(path: Path, line: int, word: str) -> int:
     try:
-        return int(word)
+        index = int(word)
     except ValueError:
+        index = MOST + 1
+    if abs(index) > MOST:
         raise MeshError(f"{word[:20]!r} is not the index of a vertex", file=path, line=line) from None
+    return index
 
 
 def _obj_index(path: Path, line: int, word: str, count: int) -> int:

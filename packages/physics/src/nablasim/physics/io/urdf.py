@@ -88,25 +88,31 @@ class Robot:
     joints: tuple[Joint, ...]
 
 
-def load_urdf(path: str | os.PathLike[str]) -> Robot:
-    """The description that a URDF file holds; `RobotError` with file and line where it is not one."""
+def load_urdf(path: str | os.PathLike[str], *, within: str | os.PathLike[str] | None = None) -> Robot:
+    """The description that a URDF file holds; `RobotError` with file and line where it is not one.
+
+    within: the folder that its meshes are in, by default that of the file. A name that leaves it is refused: such a
+        file would make you read whatever it likes. Robots whose meshes stand beside their folder, "../meshes/arm.stl",
+        need the folder of both.
+    """
     if importlib.util.find_spec("yourdfpy") is None:
         raise MissingPackage("yourdfpy", "reading URDF", "urdf")
     path = Path(path)
-    lines = _check(path)
+    inside = path.parent if within is None else Path(within)
+    lines = _check(path, inside)
     import yourdfpy
 
     try:
         parsed = yourdfpy.URDF.load(str(path), build_scene_graph=False, load_meshes=False).robot
     except Exception as error:  # What `_check` did not foresee.
         raise RobotError(f"this cannot be read as URDF ({type(error).__name__}: {error})", file=path) from error
-    links = {link.name: _link(link, path.parent) for link in parsed.links}
+    links = {link.name: _link(link, path, inside) for link in parsed.links}
     joints, base = _in_order([_joint(joint) for joint in parsed.joints], links, path, lines)
     return Robot(parsed.name, base, links, joints)
 
 
 # ------------------------------------------------------------------------------------------------- before the parser
-def _check(path: Path) -> dict[str, int]:
+def _check(path: Path, inside: Path) -> dict[str, int]:
     """Refuse what the parser would stumble over, or read as something else. Returns the line of each joint and link."""
     from lxml import etree
 
@@ -122,6 +128,8 @@ def _check(path: Path) -> dict[str, int]:
     for element in root.iter():
         if isinstance(element.tag, str):
             _check_element(element, path)
+            if element.tag == "mesh":
+                _check_mesh(element, path, inside)
     for element in root.iterfind("*"):
         if element.tag in ("link", "joint"):
             key = f"{element.tag} {element.get('name')}"
@@ -171,6 +179,38 @@ def _check_element(element: Any, path: Path) -> None:
         refuse(f"a mass is {element.get('value')}")
 
 
+def _check_mesh(element: Any, path: Path, inside: Path) -> None:
+    name = element.get("filename")
+    if not name:
+        raise RobotError("a <mesh> has no filename", file=path, line=element.sourceline)
+    try:
+        _mesh_file(name, path, inside)
+    except ValueError as error:
+        advice = "Put the mesh there, or load_urdf(..., within=) the folder that holds both"
+        raise RobotError(f"the mesh {name!r} {error}", advice=advice, file=path, line=element.sourceline) from None
+
+
+def _mesh_file(name: str, path: Path, inside: Path) -> Path:
+    """Where a mesh is. `package://name/rest` is in the folder above that is called so, or else beside the file."""
+    scheme, _, rest = name.rpartition("://")
+    folder = path.parent
+    if scheme == "package":
+        package, _, rest = rest.partition("/")
+        above = [p for p in Path(os.path.abspath(folder)).parents if p.name == package and _holds(inside, p)]
+        folder = above[0] if above else folder
+    elif scheme not in ("", "file"):
+        raise ValueError(f"is behind {scheme}://, and only files are read")
+    found = folder / rest
+    if not _holds(inside, found):
+        raise ValueError(f"is outside of {os.path.abspath(inside)}")
+    return found
+
+
+def _holds(folder: Path, inner: Path) -> bool:
+    """By their names: what links lead to is not looked at."""
+    return Path(os.path.abspath(inner)).is_relative_to(os.path.abspath(folder))
+
+
 def _is_finite(word: str) -> bool:
     try:
         return math.isfinite(float(word))
@@ -179,16 +219,17 @@ def _is_finite(word: str) -> bool:
 
 
 # -------------------------------------------------------------------------------------------------- behind the parser
-def _link(link: Any, folder: Path) -> Link:
+def _link(link: Any, path: Path, inside: Path) -> Link:
     given = link.inertial
     pos, R = _pose(None if given is None else given.origin)
     inertia = None if given is None or given.inertia is None else R @ np.asarray(given.inertia, dtype=float) @ R.T
     mass = None if given is None or given.mass is None else float(given.mass)
-    visual, collision = (tuple(_geometry(part, folder) for part in parts) for parts in (link.visuals, link.collisions))
+    visual, collision = (tuple(_geometry(part, path, inside) for part in parts)
+                         for parts in (link.visuals, link.collisions))  # fmt: skip
     return Link(link.name, mass, pos, inertia, visual, collision)
 
 
-def _geometry(part: Any, folder: Path) -> Geometry:
+def _geometry(part: Any, path: Path, inside: Path) -> Geometry:
     pos, R = _pose(part.origin)
     rot, scale, form = _as_quat(R), np.ones(3), part.geometry
     shape: Shape | Path
@@ -200,10 +241,7 @@ def _geometry(part: Any, folder: Path) -> Geometry:
         shape = Cylinder(float(form.cylinder.radius), float(form.cylinder.length))
         rot = _as_quat(R @ np.asarray(kc.quat_to_matrix(UPRIGHT)))
     else:
-        # `package://name/rest` is looked for as rest, beside the file.
-        name = form.mesh.filename
-        rest = name.split("://", 1)[1].split("/", 1)[-1] if name.startswith("package://") else name.split("://", 1)[-1]
-        shape = folder / rest
+        shape = _mesh_file(form.mesh.filename, path, inside)
         scale = np.ones(3) if form.mesh.scale is None else np.broadcast_to(np.asarray(form.mesh.scale, float), 3)
     return Geometry(shape, pos, rot, scale)
 

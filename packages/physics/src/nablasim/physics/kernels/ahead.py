@@ -6,11 +6,13 @@ from nablasim.physics.kernels import (
     bending,
     bodies,
     body_contacts,
+    body_friction,
     body_loads,
     body_planes,
     crossing,
     edge_contact,
     face_hits,
+    frames,
     hard,
     implicit_bodies,
     loads,
@@ -19,6 +21,7 @@ from nablasim.physics.kernels import (
     near_points,
     pairing,
     particles,
+    passing,
     pendula,
     planes,
     point_contact,
@@ -34,14 +37,15 @@ from nablasim.physics.kernels import (
 AHEAD = [
     # Recorded rollouts are run again with another step: it is an array.
     *aot.kernels(
-        air, bending, bodies, body_loads, body_planes, edge_contact, face_hits, hard, implicit_bodies, loads, mass,
-        membrane, pairing, particles, planes, point_contact, self_contact, shapes, smoke, springs, tets,
+        air, bending, bodies, body_friction, body_loads, body_planes, edge_contact, face_hits, hard, implicit_bodies,
+        loads, mass, membrane, pairing, particles, planes, point_contact, self_contact, shapes, smoke, springs, tets,
         boxed=("dt",),
     ),
     *(one for family in body_contacts.FAMILIES.values() for one in aot.kernels(*vars(family).values(), boxed=("dt",))),
+    *aot.kernels(*frames.COPIES_FIRST.values(), frames.corners, frames.corners_of_copies),
     # What decides who meets whom, and how stiff a system is, has no gradient.
     *aot.kernels(
-        crossing, near_points, surfaces, touching, air.air_damping, bending.hinge_stiffness,
+        crossing, near_points, surfaces, touching, *passing.FAMILIES.values(), air.air_damping, bending.hinge_stiffness,
         membrane.membrane_stiffness, planes.plane_stiffness, self_contact.self_contact_stiffness,
         springs.spring_stiffness, tets.tet_stiffness, adjoint=False,
     ),

@@ -108,6 +108,15 @@ def lightness(q: kc.quat, arm: kc.float3, n: kc.float3, mass: float, inverse: kc
 
 
 @kc.func
+def lightness_across(q: kc.quat, arm: kc.float3, n: kc.float3, mass: float, inverse: kc.mat33) -> float:
+    """At least the inverse mass of a point of a body in any direction across n: what turns is that of two of them."""
+    r, t = kc.quat_rotate_inv(q, arm), kc.quat_rotate_inv(q, kc.cross(arm, n))
+    # The trace of (r ×)ᵀ I⁻¹ (r ×) is that in all three directions together.
+    whole = kc.length_sq(r) * kc.trace(inverse) - kc.dot(r, inverse * r)
+    return 1.0 / mass + whole - kc.dot(t, inverse * t)
+
+
+@kc.func
 def free_turn(w: kc.float3, I: kc.mat33, inverse: kc.mat33, dt: float) -> kc.float3:
     """The rotation vector of a body that turns freely for the time dt, in its frame, from its angular velocity there.
 
@@ -132,6 +141,8 @@ def advance_bodies(
     omega: kc.Array[kc.float3],
     f: kc.Array[kc.float3],
     torque: kc.Array[kc.float3],
+    f_contact: kc.Array[kc.float3],
+    torque_contact: kc.Array[kc.float3],
     gravity: kc.Array[kc.float3],
     mass: kc.Array[float],
     com: kc.Array[kc.float3],
@@ -155,8 +166,9 @@ def advance_bodies(
     to_v, to_w = kc.float3(), kc.float3()
     if motion[b] == FREE:
         arm = kc.quat_rotate(q, com[b])
-        v_c = v[b] + kc.cross(omega[b], arm) + (gravity[b] + f[b] / mass[b]) * dt
-        w = kc.quat_rotate_inv(q, omega[b]) + inverse[b] * kc.quat_rotate_inv(q, torque[b]) * dt
+        v_c = v[b] + kc.cross(omega[b], arm) + (gravity[b] + (f[b] + f_contact[b]) / mass[b]) * dt
+        spun = kc.quat_rotate_inv(q, torque[b] + torque_contact[b])
+        w = kc.quat_rotate_inv(q, omega[b]) + inverse[b] * spun * dt
         turn = kc.quat_from_rotvec(free_turn(w, inertia[b], inverse[b], dt))
         to_q = kc.normalize(q * turn)
         to_w = kc.quat_rotate(to_q, inverse[b] * kc.quat_rotate_inv(turn, inertia[b] * w))

@@ -7,7 +7,7 @@ at the same point, half-way between two bodies or at the particle: momentum and 
 from types import SimpleNamespace
 
 import kernelc as kc
-from nablasim.physics.kernels.bodies import FREE, lightness
+from nablasim.physics.kernels.bodies import FREE, lightness, lightness_across
 from nablasim.physics.kernels.contact import bounded, contact_force, hinge_integral
 from nablasim.physics.kernels.surfaces import grid_surface, mesh_surface, shape_surface
 
@@ -25,7 +25,7 @@ def kernels(surface):
         mass: kc.Array[float],
         inverse: kc.Array[kc.mat33],
         motion: kc.Array[int],
-        crowd: kc.Array[kc.float2],
+        crowd: kc.Array[kc.float3],
         dt: float,
         bound: kc.Array[kc.float4],
         point_start: kc.Array[int],
@@ -81,14 +81,16 @@ def kernels(surface):
                         n = kc.quat_rotate(qb, m)
                         at = centre - n * (ball[i] + 0.5 * gap)
                         velocity = v[a] + kc.cross(omega[a], at - x[a]) - v[b] - kc.cross(omega[b], at - x[b])
-                        pace = 0.0
+                        pace, rub = 0.0, 0.0
                         if motion[a] == FREE:
                             pace += crowd[a].y * lightness(qa, at - mass_a, n, mass[a], inverse[a]) * dt
+                            rub += crowd[a].z * lightness_across(qa, at - mass_a, n, mass[a], inverse[a]) * dt
                         if motion[b] == FREE:
                             pace += crowd[b].y * lightness(qb, at - mass_b, n, mass[b], inverse[b]) * dt
+                            rub += crowd[b].z * lightness_across(qb, at - mass_b, n, mass[b], inverse[b]) * dt
                         part = share[i]
-                        kd = bounded(k.y * part, pace)
-                        force = contact_force(gap, velocity, n, k.x * part, kd, k.z * part, k.w, law[r], touch[r],
+                        kd, kf = bounded(k.y * part, pace), bounded(k.z * part, rub)
+                        force = contact_force(gap, velocity, n, k.x * part, kd, kf, k.w, law[r], touch[r],
                                               smoothing[r], 0.0)  # fmt: skip
                         total += force
                         turn_a += kc.cross(at - mass_a, force)
@@ -156,6 +158,9 @@ def kernels(surface):
         v: kc.Array[kc.float3],
         omega: kc.Array[kc.float3],
         com: kc.Array[kc.float3],
+        mass: kc.Array[float],
+        inverse: kc.Array[kc.mat33],
+        crowd: kc.Array[kc.float3],
         bound: kc.Array[kc.float4],
         kind: kc.Array[int],
         size: kc.Array[kc.float3],
@@ -185,7 +190,8 @@ def kernels(surface):
         """Push a particle out of the surface of a body, and the body away from it.
 
         Where nothing moves the body, dampers and friction are taken at the end of the step, as with planes: the other
-        forces `pf` say with which velocity it would end. A free body would have to know of all that touches it.
+        forces `pf` say with which velocity it would end. A free body would have to know of all that touches it: there
+        friction is bounded by the momentum that a step may take.
         """
         r = kc.tid()
         i, b = particle[r], body[r]
@@ -201,11 +207,15 @@ def kernels(surface):
                 k = four[r]
                 n = kc.quat_rotate(q, m)
                 velocity = pv[i] - v[b] - kc.cross(omega[b], px[i] - x[b])
-                pace = 0.0
+                pace, kf = 0.0, k.z
                 if motion[b] != FREE:
                     pace = weight[i] * dt
                     velocity += (gravity[i] + pf[i] * weight[i]) * dt
-                force = contact_force(gap, velocity, n, k.x, k.y, k.z, k.w, law[r], touch[r], smoothing[r], pace)
+                else:
+                    lever = px[i] - x[b] - kc.quat_rotate(q, com[b])
+                    light = weight[i] + crowd[b].z * lightness_across(q, lever, n, mass[b], inverse[b])
+                    kf = bounded(k.z, light * dt)
+                force = contact_force(gap, velocity, n, k.x, k.y, kf, k.w, law[r], touch[r], smoothing[r], pace)
                 kc.atomic_add(f_contact, i, force)
                 kc.atomic_sub(f, b, force)
                 kc.atomic_sub(torque, b, kc.cross(px[i] - x[b] - kc.quat_rotate(q, com[b]), force))

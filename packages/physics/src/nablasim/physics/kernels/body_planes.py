@@ -2,7 +2,7 @@
 
 import kernelc as kc
 from nablasim.physics.kernels.bodies import lightness
-from nablasim.physics.kernels.contact import bounded, contact_force, hinge_integral
+from nablasim.physics.kernels.contact import bounded, hinge_integral, normal_force
 
 LEVEL = 1e-4
 """Square of the sine of the tilt up to which a rim counts as level; there its lowest point moves in from the edge."""
@@ -32,7 +32,7 @@ def body_plane_forces(
     com: kc.Array[kc.float3],
     mass: kc.Array[float],
     inverse: kc.Array[kc.mat33],
-    crowd: kc.Array[kc.float2],
+    crowd: kc.Array[kc.float3],
     dt: float,
     local: kc.Array[kc.float3],
     ball: kc.Array[float],
@@ -47,10 +47,12 @@ def body_plane_forces(
     smoothing: kc.Array[float],
     f: kc.Array[kc.float3],
     torque: kc.Array[kc.float3],
+    press: kc.Array[kc.float4],
 ):
     """Push the point out of the half-space n·x < offset; the torque is about the centre of mass.
 
-    The damper is bounded, by the inverse mass of the point times how many points share the body.
+    The damper is bounded, by the inverse mass of the point times how many points share the body. `press` is where the
+    point is from the centre of mass, and how hard it is pushed: friction follows when all other forces are known.
     """
     r = kc.tid()
     b, i, n = body[r], point[r], normal[r]
@@ -62,9 +64,10 @@ def body_plane_forces(
         velocity = v[b] + kc.cross(omega[b], arm)
         lever = arm - kc.quat_rotate(q, com[b])
         kd = bounded(k.y, crowd[b].x * lightness(q, lever, n, mass[b], inverse[b]) * dt)
-        force = contact_force(gap, velocity, n, k.x, kd, k.z, k.w, law[r], touch[r], smoothing[r], 0.0)
-        kc.atomic_add(f, b, force)
-        kc.atomic_add(torque, b, kc.cross(lever, force))
+        fn = normal_force(gap, kc.dot(velocity, n), k.x, kd, law[r], touch[r], smoothing[r], 0.0)
+        kc.atomic_add(f, b, n * fn)
+        kc.atomic_add(torque, b, kc.cross(lever, n * fn))
+        press[r] = kc.float4(lever.x, lever.y, lever.z, fn)
 
 
 @kc.kernel

@@ -70,21 +70,25 @@ def normal_force(
 
 
 @kc.func
-def friction_factor(slip: float, fn: float, kf: float, mu: float, gap: float, smoothing: float) -> float:
-    """|f_t| / |u|: kf while sticking, mu f_n / |u| while sliding, rounded between them."""
-    cap = mu * fn
-    pull = kf * slip
+def friction_slopes(slip: float, cap: float, kf: float, width: float):
+    """F / slip and dF / dslip: kf while sticking, mu f_n / slip and nothing while sliding, rounded between them."""
+    across, slope, pull = kf, kf, kf * slip
+    if pull >= cap * (1.0 + width):
+        # At rest (slip = 0) this is reached only without any cap.
+        across, slope = cap / slip if slip > 0.0 else 0.0, 0.0
+    elif pull > cap * (1.0 - width):
+        r = pull / cap - 1.0 - width
+        across, slope = cap * (1.0 - r * r / (4.0 * width)) / slip, -kf * r / (2.0 * width)
+    return across, slope
+
+
+@kc.func
+def rounding(gap: float, smoothing: float) -> float:
+    """Over which part of the cap the corner of the cone is rounded."""
     width = 0.0
     if smoothing > 0.0:
         width = 0.5 * smoothing / (smoothing + hinge(-gap, smoothing))
-    factor = kf
-    if pull >= cap * (1.0 + width):
-        # Sliding; at rest (slip = 0) this is reached only without any cap.
-        factor = cap / slip if slip > 0.0 else 0.0
-    elif pull > cap * (1.0 - width):
-        r = pull / cap - 1.0 - width
-        factor = cap * (1.0 - r * r / (4.0 * width)) / slip
-    return factor
+    return width
 
 
 @kc.func
@@ -108,5 +112,6 @@ def contact_force(
     if fn > 0.0:
         u = velocity - normal * rate
         rub = kf / (1.0 + pace * kf)
-        force = normal * fn - u * friction_factor(kc.length(u), fn, rub, mu, gap, smoothing)
+        across, _ = friction_slopes(kc.length(u), mu * fn, rub, rounding(gap, smoothing))
+        force = normal * fn - u * across
     return force

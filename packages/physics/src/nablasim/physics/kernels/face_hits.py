@@ -31,7 +31,7 @@ def face_hit_forces(
     mass: kc.Array[float],
     inverse: kc.Array[kc.mat33],
     motion: kc.Array[int],
-    crowd: kc.Array[kc.float2],
+    crowd: kc.Array[kc.float3],
     bound: kc.Array[kc.float4],
     point_start: kc.Array[int],
     point_count: kc.Array[int],

@@ -15,17 +15,15 @@ SHARE = 0.2
 
 
 @kc.func
-def hard_force(
-    lack: float, velocity: kc.float3, normal: kc.float3, mu: float, dt: float, push: float, hold: float
-) -> kc.float3:
-    """The force on a point that would lack a length in the normal's direction, with the velocity of the step's end.
+def hard_force(lack: float, velocity: kc.float3, normal: kc.float3, mu: float, dt: float, weight: float) -> kc.float3:
+    """The force on a particle that would lack a length in the normal's direction, with the velocity of the step's end.
 
-    push, hold: inverse masses along the normal and across it.
+    weight: its inverse mass.
     """
-    fn = lack / (dt * dt * push)
+    fn = lack / (dt * dt * weight)
     u = velocity - normal * kc.dot(velocity, normal)
     slip, most = kc.length(u), mu * fn
-    factor = 1.0 / (dt * hold)
+    factor = 1.0 / (dt * weight)
     if factor * slip > most:
         factor = most / slip
     return normal * fn - u * factor
@@ -53,7 +51,7 @@ def hard_plane_forces(
     ahead = v[i] + (gravity[i] + f[i] * w) * dt
     lack = offset[r] - kc.dot(n, x[i] + ahead * dt)
     if law[r] == HARD and lack > 0.0 and w * dt > 0.0:
-        kc.atomic_add(f_contact, i, hard_force(lack, ahead, n, mu[r], dt, w, w))
+        kc.atomic_add(f_contact, i, hard_force(lack, ahead, n, mu[r], dt, w))
 
 
 @kc.func
@@ -67,12 +65,12 @@ def body_lack(
     offset: float,
     dt: float,
 ):
-    """How far a point of a body would be inside, of which bodies make good a part; and its velocity ahead."""
+    """How far a point of a body would be inside, of which bodies make good a part."""
     ahead = v + kc.cross(omega, arm) + gravity * dt
     gap = kc.dot(n, x + arm) - offset
     if gap < 0.0:
         gap = SHARE * gap
-    return -(gap + kc.dot(n, ahead) * dt), ahead
+    return -(gap + kc.dot(n, ahead) * dt)
 
 
 @kc.kernel
@@ -94,9 +92,9 @@ def hard_body_weights(
     normal: kc.Array[kc.float3],
     offset: kc.Array[float],
     law: kc.Array[int],
-    weights: kc.Array[kc.float2],
+    weights: kc.Array[float],
 ):
-    """Add up the inverse masses, along the normal and across it, of all points of a body that touch in this step.
+    """Add up the inverse masses along the normal of all points of a body that touch in this step.
 
     Each of them pushes as if it had to move all of that: together they never push too far. A thread is a pair of a
     point of a body and a plane.
@@ -105,14 +103,10 @@ def hard_body_weights(
     b, i, n = body[r], point[r], normal[r]
     q = kc.normalize(rot[b])
     arm = support(q, local[i], ball[i], rim[i], n)
-    lack, _ = body_lack(x[b], arm, v[b], omega[b], gravity[b], n, offset[r], dt)
+    lack = body_lack(x[b], arm, v[b], omega[b], gravity[b], n, offset[r], dt)
     if law[r] == HARD and lack > 0.0:
         lever = arm - kc.quat_rotate(q, com[b])
-        along = lightness(q, lever, n, mass[b], inverse[b])
-        # The trace of (lever ×)ᵀ I⁻¹ (lever ×) is that in all three directions together.
-        t, I = kc.quat_rotate_inv(q, lever), inverse[b]
-        whole = kc.length_sq(t) * kc.trace(I) - kc.dot(t, I * t)
-        kc.atomic_add(weights, b, kc.float2(along, 3.0 / mass[b] + whole - along))
+        kc.atomic_add(weights, b, lightness(q, lever, n, mass[b], inverse[b]))
 
 
 @kc.kernel
@@ -131,19 +125,20 @@ def hard_body_forces(
     point: kc.Array[int],
     normal: kc.Array[kc.float3],
     offset: kc.Array[float],
-    four: kc.Array[kc.float4],
     law: kc.Array[int],
-    weights: kc.Array[kc.float2],
+    weights: kc.Array[float],
     f: kc.Array[kc.float3],
     torque: kc.Array[kc.float3],
+    press: kc.Array[kc.float4],
 ):
-    """Keep the points of a body out of the half-space; the torque is about the centre of mass."""
+    """Keep the points of a body out of the half-space; torque is about the centre of mass, `press` as of springs."""
     r = kc.tid()
     b, i, n = body[r], point[r], normal[r]
     q = kc.normalize(rot[b])
     arm = support(q, local[i], ball[i], rim[i], n)
-    lack, ahead = body_lack(x[b], arm, v[b], omega[b], gravity[b], n, offset[r], dt)
+    lack = body_lack(x[b], arm, v[b], omega[b], gravity[b], n, offset[r], dt)
     if law[r] == HARD and lack > 0.0 and dt > 0.0:
-        force = hard_force(lack, ahead, n, four[r].w, dt, weights[b].x, weights[b].y)
-        kc.atomic_add(f, b, force)
-        kc.atomic_add(torque, b, kc.cross(arm - kc.quat_rotate(q, com[b]), force))
+        lever, fn = arm - kc.quat_rotate(q, com[b]), lack / (dt * dt * weights[b])
+        kc.atomic_add(f, b, n * fn)
+        kc.atomic_add(torque, b, kc.cross(lever, n * fn))
+        press[r] = kc.float4(lever.x, lever.y, lever.z, fn)

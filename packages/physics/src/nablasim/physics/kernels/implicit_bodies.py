@@ -64,6 +64,8 @@ def lacking_momenta(
     spin: kc.Array[kc.float3],
     f: kc.Array[kc.float3],
     torque: kc.Array[kc.float3],
+    f_contact: kc.Array[kc.float3],
+    torque_contact: kc.Array[kc.float3],
     dt: float,
     of_speed: kc.Array[kc.float3],
     of_spin: kc.Array[kc.float3],
@@ -77,8 +79,8 @@ def lacking_momenta(
     if motion[b] == FREE:
         q = kc.normalize(rot[b])
         v_c = v[b] + kc.cross(omega[b], kc.quat_rotate(q, com[b]))
-        by_speed = (speed[b] - v_c - gravity[b] * dt) * mass[b] - f[b] * dt
+        by_speed = (speed[b] - v_c - gravity[b] * dt) * mass[b] - (f[b] + f_contact[b]) * dt
         L = spin_momentum(q, inertia[b], omega[b])
-        by_spin = spin_momentum(rot_next[b], inertia[b], spin[b]) - L - torque[b] * dt
+        by_spin = spin_momentum(rot_next[b], inertia[b], spin[b]) - L - (torque[b] + torque_contact[b]) * dt
     of_speed[b] = by_speed
     of_spin[b] = by_spin

@@ -16,7 +16,21 @@ import kernelc as kc
 from nablasim.physics.kernels.bodies import FREE
 from nablasim.physics.kernels.implicit_bodies import lacking_momenta, place_bodies
 from nablasim.physics.program import Array, Arrays, Step
-from nablasim.physics.systems.bodies import COM, GRAVITY, INERTIA, MASS, MOTION, OMEGA, ROT, TORQUE, F, V, X
+from nablasim.physics.systems.bodies import (
+    COM,
+    CONTACT_F,
+    CONTACT_TORQUE,
+    GRAVITY,
+    INERTIA,
+    MASS,
+    MOTION,
+    OMEGA,
+    ROT,
+    TORQUE,
+    F,
+    V,
+    X,
+)
 
 Floats = NDArray[np.float64]
 STATE = (X, ROT, V, OMEGA)
@@ -39,6 +53,7 @@ class MovingBodies:
         self.speed, self.spin = (self._zeros(kc.float3, requires_grad=True) for _ in range(2))
         self.lacks = (self._zeros(kc.float3), self._zeros(kc.float3))
         """Of momentum and of angular momentum."""
+        self._nothing = self._zeros(kc.float3)
         self.span = kc.array(step.dt.numpy().astype(np.float64))
         """The length of the step that is solved: Newton's method may begin with shorter ones."""
         self.free: NDArray[np.bool_] = step.numpy(MOTION) == FREE
@@ -57,7 +72,8 @@ class MovingBodies:
         """Launch what the residuals are, after the forces."""
         a, before = self._arrays, [self.start[c.name] for c in (ROT, V, OMEGA)]
         made_of = [a[c] for c in (GRAVITY, MASS, COM, INERTIA, MOTION)]
-        given = [*before, *made_of, self.state[ROT.name], self.speed, self.spin, sums[F.name], sums[TORQUE.name]]
+        pushes = [sums.get(c.name, self._nothing) for c in (F, TORQUE, CONTACT_F, CONTACT_TORQUE)]
+        given = [*before, *made_of, self.state[ROT.name], self.speed, self.spin, *pushes]
         kc.launch(lacking_momenta, self.count, [*given, self.span], self.lacks)
 
     # -- between steps
@@ -93,7 +109,8 @@ class MovingBodies:
 
     def pushes(self, sums: Mapping[str, Array]) -> Floats:
         """The forces that were looked at last, (2 bodies, 3)."""
-        return np.concatenate([sums[F.name].numpy(), sums[TORQUE.name].numpy() / self.reach])
+        f, torque, *rubs = (sums.get(c.name, self._nothing).numpy() for c in (F, TORQUE, CONTACT_F, CONTACT_TORQUE))
+        return np.concatenate([f + rubs[0], (torque + rubs[1]) / self.reach])
 
     def seeds(self, way: Floats) -> dict[Array, Floats]:
         """What goes back through the residuals for λ = `way`."""

@@ -8,6 +8,7 @@ from nablasim.physics.layout import Column, Index
 from nablasim.physics.systems.bending import Bending
 from nablasim.physics.systems.bodies import Bodies
 from nablasim.physics.systems.body_contacts import GridHits, GridPairs, MeshHits, MeshPairs, ShapeHits, ShapePairs
+from nablasim.physics.systems.body_friction import BodyFriction
 from nablasim.physics.systems.body_loads import BodyLoads
 from nablasim.physics.systems.body_planes import BodyPlanes
 from nablasim.physics.systems.cloth import Cloth
@@ -46,6 +47,7 @@ SYSTEMS: list[System] = [
     ShapeHits(),
     MeshHits(),
     GridHits(),
+    BodyFriction(),
     Smoke(),
 ]
 """In the order in which they are set up and add their forces. Contact looks at what the others added."""

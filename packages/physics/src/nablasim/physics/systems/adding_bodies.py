@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from nablasim.physics.checks import filled, shaped
-from nablasim.physics.features import Supports, crowd, supports
+from nablasim.physics.features import Supports, crowd, crowd_across, supports
 from nablasim.physics.kernels import bodies as kernels
 from nablasim.physics.layout import Draft, Rows
 from nablasim.physics.solids import Solid
@@ -89,6 +89,7 @@ def add_body(
         sets = supports(at[first:last], part, mass, com, inertia)
         _add_sets(draft, rows, points.start + first, sets, planes=int(first == 0 and not shares))
         shares.append(crowd(sets, at[first:last] - com, mass, inertia))
+    shares.append(crowd_across(sets, at[others:] - com, mass, inertia))
     draft.constant(CROWD, rows, shares)
 
 
@@ -106,7 +107,7 @@ def add_obstacle(
     """A body that nothing pushes: it stays, or moves with the velocities that it was given."""
     rows, _ = _add_solid(draft, name, "obstacle", solid)
     draft.index(MOTION.name, [kernels.DRIVEN])
-    draft.constant(CROWD, rows, [1.0, 1.0])
+    draft.constant(CROWD, rows, [1.0, 1.0, 1.0])
     draft.constant(DENSITY, rows, 1.0)
     for unset in (GIVEN_MASS, GIVEN_INERTIA):
         draft.constant(unset, rows, kernels.NONE)

@@ -26,14 +26,18 @@ if TYPE_CHECKING:
 X, V, OMEGA = (Column(f"bodies.{q}", kc.float3, role="state") for q in ("x", "v", "omega"))
 ROT = Column("bodies.rot", kc.quat, role="state")
 F, TORQUE = (Column(f"bodies.{q}", kc.float3, role="sum") for q in ("f", "torque"))
+CONTACT_F, CONTACT_TORQUE = (
+    Column(f"bodies.contact_{q}", kc.float3, role="sum", by=("rubbing_bodies",)) for q in ("f", "torque")
+)
+"""Of friction, which looks at all other forces first."""
 GRAVITY = Column("bodies.gravity", kc.float3)
 DENSITY, GIVEN_MASS = Column("bodies.density"), Column("bodies.given_mass")
 GIVEN_INERTIA = Column("bodies.given_inertia", kc.mat33)
 SIZES = tuple(Column(f"bodies.size_{k}") for k in range(3))
 KE, KD, KF, MU = (Column(f"bodies.{q}") for q in ("ke", "kd", "kf", "mu"))
 """What a body brings to a contact, or `NONE`."""
-CROWD = Column("bodies.crowd", kc.float2)
-"""How many points share the body where it touches planes, and other bodies: see `features.crowd`."""
+CROWD = Column("bodies.crowd", kc.float3)
+"""How many points share the body where it touches planes, other bodies, and rubs those: see `features.crowd`."""
 SIZE = Column("bodies.size", kc.float3, role="derived")
 FOUR = Column("bodies.four", kc.float4, role="derived")
 MASS, VOLUME = Column("bodies.mass", role="derived"), Column("bodies.volume", role="derived")
@@ -65,9 +69,9 @@ class Bodies(System):
     """Momentum and angular momentum of bodies; gravity is an acceleration."""
 
     name = "bodies"
-    columns = (X, ROT, V, OMEGA, F, TORQUE, GRAVITY, DENSITY, GIVEN_MASS, GIVEN_INERTIA, *SIZES, KE, KD, KF, MU, CROWD,
-               SIZE, FOUR, MASS, VOLUME, COM, FIRST, INERTIA, INVERSE, SECOND, VERTEX, SPREAD, ROUND, SHARE, LOCAL,
-               BALL, RIM, SET_NORMAL)  # fmt: skip
+    columns = (X, ROT, V, OMEGA, F, TORQUE, CONTACT_F, CONTACT_TORQUE, GRAVITY, DENSITY, GIVEN_MASS, GIVEN_INERTIA,
+               *SIZES, KE, KD, KF, MU, CROWD, SIZE, FOUR, MASS, VOLUME, COM, FIRST, INERTIA, INVERSE, SECOND, VERTEX,
+               SPREAD, ROUND, SHARE, LOCAL, BALL, RIM, SET_NORMAL)  # fmt: skip
     indices = (KIND, MOTION, REFERENCE, PLANE_COUNT, POINT_START, POINT_COUNT, OF_BODY, FACE, FACE_BODY, SET_BODY,
                SET_PLANES, MEMBER, MEMBER_OF)  # fmt: skip
 
@@ -86,10 +90,12 @@ class Bodies(System):
         kc.launch(kernels.body_masses, n, given, [a[MASS], a[COM], a[INERTIA], a[INVERSE]], parts=a.parts)
 
     def advance(self, s: Step) -> None:
-        now = [s[X], s[ROT], s[V], s[OMEGA], s[F], s[TORQUE], s[GRAVITY]]
+        n = s.rows("bodies")
+        rubs = [s[c] if s.has(c) else s.kept("bodies.nothing", n, kc.float3) for c in (CONTACT_F, CONTACT_TORQUE)]
+        now = [s[X], s[ROT], s[V], s[OMEGA], s[F], s[TORQUE], *rubs, s[GRAVITY]]
         made_of = [s[MASS], s[COM], s[INERTIA], s[INVERSE], s[MOTION]]
         after = [s.next(column) for column in (X, ROT, V, OMEGA)]
-        kc.launch(kernels.advance_bodies, s.rows("bodies"), [*now, *made_of, s.dt], after)
+        kc.launch(kernels.advance_bodies, n, [*now, *made_of, s.dt], after)
 
     def energy(self, s: Step) -> Any:
         e = s.scratch("bodies.energy", s.rows("bodies"))
@@ -119,8 +125,8 @@ def contact_rates(a: Arrays, planes: bool) -> NDArray[np.float64]:
     """How fast contacts of unit stiffness can move each body (1/kg): k / m is this times ke.
 
     Several points touch at a time, and turn the body as well as they push it: the modes of all of them together count.
-    Dampers do not: they are bounded by what a step can resolve. Nor does friction: beyond its own limit it changes sign
-    from step to step, but stays below mu times the pressure.
+    Dampers do not: they are bounded by what a step can resolve. Nor does friction: on planes it is taken at the end of
+    the step, and elsewhere it is bounded as well.
     """
     mass, com, inertia, local = (a.numpy(column).astype(np.float64) for column in (MASS, COM, INERTIA, LOCAL))
     body, arms = a.numpy(SET_BODY), local - com[a.numpy(OF_BODY)]

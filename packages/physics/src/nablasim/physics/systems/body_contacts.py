@@ -17,9 +17,11 @@ from nablasim.physics.checks import filled
 from nablasim.physics.kernels.bodies import FREE, GRID, MESH, NONE
 from nablasim.physics.kernels.body_contacts import FAMILIES
 from nablasim.physics.kernels.pairing import pair_of_bodies, pair_with_particle
+from nablasim.physics.kernels.passing import FAMILIES as PASSING
+from nablasim.physics.kernels.passing import thinness
 from nablasim.physics.kernels.shapes import CAPSULE, SPHERE
 from nablasim.physics.layout import Column, Draft, Index, Rows
-from nablasim.physics.stability import CONTACT_SAFETY, Limit, step_rate
+from nablasim.physics.stability import CONTACT_SAFETY, Limit, PassedThrough, owner, step_rate
 from nablasim.physics.systems import bodies as b
 from nablasim.physics.systems import particles as p
 from nablasim.physics.systems import surfaces
@@ -95,6 +97,18 @@ class Pairs(System):
         given = [*moving, *light, *points, *surfaces.geometry(s), s[self.one], s[self.other], *self.contact.law_of(s)]
         kc.launch(FAMILIES[self.family].pair_forces, s.rows(self.name), given, [s[b.F], s[b.TORQUE]], parts=s.parts)
 
+    def advance(self, s: Step) -> None:
+        """Bodies have moved: look whether one went through another."""
+        moved = [s[b.X], s[b.ROT], s.next(b.X), s.next(b.ROT), s.dt, s[surfaces.BOUND]]
+        given = [*moved, s[b.POINT_START], s[b.POINT_COUNT], *surfaces.geometry(s), s[self.one], s[self.other]]
+        kc.launch(PASSING[self.family], s.rows(self.name), given, [s.alarm(self.name)], parts=s.parts)
+
+    def alarmed(self, a: Arrays, row: int, value: int, dt: float) -> Exception:
+        one, other = (owner(a.layout, "bodies", int(a.numpy(index)[row]))[0] for index in (self.one, self.other))
+        kind, size, bound = (a.numpy(c)[a.numpy(self.other)[row]] for c in (b.KIND, b.SIZE, surfaces.BOUND))
+        thin = thinness(int(kind), *map(float, size), float(bound[3]))
+        return PassedThrough(one, other, value / 1000, dt, float(thin))
+
     def energy(self, s: Step) -> Any:
         e = s.scratch(f"{self.name}.energy", s.rows(self.name))
         points = [s[b.X], s[b.ROT], s[b.POINT_START], s[b.POINT_COUNT], s[b.BALL], s[b.SHARE]]
@@ -145,8 +159,10 @@ class Hits(System):
 
     def forces(self, s: Step) -> None:
         particles = [s[p.X], s[p.V], s[p.F], s[p.WEIGHT], s[p.GRAVITY], s.ahead]
-        moving = [s[b.MOTION], s[b.X], s[b.ROT], s[b.V], s[b.OMEGA], s[b.COM], s[surfaces.BOUND]]
-        given = [*particles, *moving, *surfaces.geometry(s), s[self.particle], s[self.body], *self.contact.law_of(s)]
+        moving = [s[b.MOTION], s[b.X], s[b.ROT], s[b.V], s[b.OMEGA], s[b.COM]]
+        light = [s[b.MASS], s[b.INVERSE], s[b.CROWD], s[surfaces.BOUND]]
+        given = [*particles, *moving, *light, *surfaces.geometry(s), s[self.particle], s[self.body],
+                 *self.contact.law_of(s)]  # fmt: skip
         sums = [s[p.CONTACT_F], s[b.F], s[b.TORQUE]]
         kc.launch(FAMILIES[self.family].hit_forces, s.rows(self.name), given, sums, parts=s.parts)
 

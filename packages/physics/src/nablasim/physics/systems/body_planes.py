@@ -17,6 +17,7 @@ from nablasim.physics.kernels.pairing import pair_with_plane
 from nablasim.physics.kernels.planes import unit_normals
 from nablasim.physics.layout import Column, Draft, Index, Rows
 from nablasim.physics.systems import bodies as b
+from nablasim.physics.systems.body_friction import PRESS, add_rubbing
 from nablasim.physics.systems.system import System
 
 if TYPE_CHECKING:
@@ -37,7 +38,8 @@ class BodyPlanes(System):
     """The four-parameter contact [ke, kd, kf, mu] of every point of every body with every plane."""
 
     name = "body_plane_contacts"
-    columns = (KE, KD, KF, MU, FOUR, GIVEN_NORMAL, NORMAL, OFFSET, TOUCH, SMOOTHING)
+    columns = (KE, KD, KF, MU, FOUR, GIVEN_NORMAL, NORMAL, OFFSET, TOUCH, SMOOTHING,
+               PRESS)  # fmt: skip
     indices = (BODY, POINT, LAW)
 
     def setup(self, a: Arrays) -> None:
@@ -52,19 +54,19 @@ class BodyPlanes(System):
         points = [s[b.LOCAL], s[b.BALL], s[b.RIM]]
         plane = [s[BODY], s[POINT], s[NORMAL], s[OFFSET], s[FOUR], s[LAW], s[TOUCH], s[SMOOTHING]]
         given = [*bodies, *points, *plane]
-        kc.launch(body_plane_forces, s.rows(self.name), given, [s[b.F], s[b.TORQUE]], parts=s.parts)
+        kc.launch(body_plane_forces, s.rows(self.name), given, [s[b.F], s[b.TORQUE], s[PRESS]], parts=s.parts)
         if (s.numpy(LAW) == HARD).any():
             self._hard_forces(s)
 
     def _hard_forces(self, s: Step) -> None:
         moving = [s[b.X], s[b.ROT], s[b.V], s[b.OMEGA], s[b.GRAVITY], s[b.COM]]
         points, plane = [s[b.LOCAL], s[b.BALL], s[b.RIM], s.dt], [s[BODY], s[POINT], s[NORMAL], s[OFFSET]]
-        weights = s.scratch("bodies.weights", s.rows("bodies"), kc.float2)
+        weights = s.scratch("bodies.weights", s.rows("bodies"))
         weights.zero_()
         given = [*moving, s[b.MASS], s[b.INVERSE], *points, *plane, s[LAW]]
         kc.launch(hard_body_weights, s.rows(self.name), given, [weights], parts=s.parts)
-        given = [*moving, *points, *plane, s[FOUR], s[LAW], weights]
-        kc.launch(hard_body_forces, s.rows(self.name), given, [s[b.F], s[b.TORQUE]], parts=s.parts)
+        given = [*moving, *points, *plane, s[LAW], weights]
+        kc.launch(hard_body_forces, s.rows(self.name), given, [s[b.F], s[b.TORQUE], s[PRESS]], parts=s.parts)
 
     def energy(self, s: Step) -> Any:
         e = s.scratch("body_plane_contacts.energy", s.rows(self.name))
@@ -84,5 +86,7 @@ def add_rows(draft: Draft) -> Rows:
     start, count, motion = (draft.whole(index) for index in (b.REFERENCE, b.PLANE_COUNT, b.MOTION))
     points = [np.arange(s, s + n) for s, n in zip(start, np.where(motion == FREE, count, 0))]
     draft.index(POINT.name, np.concatenate([np.zeros(0, int), *points]))
-    draft.index(BODY.name, np.repeat(np.arange(len(points)), [len(p) for p in points]))
-    return draft.rows("body_plane_contacts", sum(len(p) for p in points))
+    many = np.array([len(p) for p in points], int)
+    draft.index(BODY.name, np.repeat(np.arange(len(points)), many))
+    add_rubbing(draft, many)
+    return draft.rows("body_plane_contacts", int(many.sum()))

@@ -12,6 +12,7 @@ One from another package is passed to `register`.
     advance(s)         launches, every step, of systems that own state columns: writes s.next("table.state")
     check(a)           refuses values that cannot work, such as masses below zero, once they are derived
     energy(s)          an array of energies (J), one per row, or None; for study
+    alarmed(a, ...)    the error for a row of `s.alarm(name)` in which a launch of a step left a number
     stiffness(a, b)    launches, once per rollout, that add to bounds of stiffness and damping of each particle, which
                        say what step is stable: b.k, b.c, b.contact_k, b.contact_c
     limits(a)          the same of what is not said by such launches: a list of `Limit`s, computed with NumPy
@@ -59,6 +60,10 @@ class System:
     def energy(self, s: Step) -> Any | None:
         """Launch what computes the energy of each row, and return that array."""
         return None
+
+    def alarmed(self, a: Arrays, row: int, value: int, dt: float) -> Exception:
+        """What to raise where `s.alarm(name)` has a number other than zero after some steps."""
+        raise NotImplementedError
 
     def check(self, a: Arrays) -> None:
         """Raise `ValueError` if derived columns are not such that anything could move."""
