@@ -28,7 +28,7 @@ SIGNATURE = """\
 @kc.kernel
 def program(x: kc.Array[float], v: kc.Array[kc.float3], idx: kc.Array[int], n: int, s: kc.Array[float, 2],
             t: kc.Array[kc.float3, 2], sums: kc.Array[float], lows: kc.Array[float], highs: kc.Array[float],
-            tally: kc.Array[int], out: kc.Array[float, 2]):
+            tally: kc.Array[int], flags: kc.Array[bool], out: kc.Array[float, 2]):
     i = kc.tid()
 """
 LOCALS = {

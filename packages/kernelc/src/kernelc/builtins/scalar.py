@@ -17,6 +17,16 @@ def _python_mod(a: Any, b: Any) -> Any:
     return np.mod(a, b)
 
 
+def _pow(x: Any, p: Any) -> Any:
+    # NumPy takes the square root for a power of 1/2; a power differs from it at -inf and -0.
+    return np.where((np.asarray(p) == 0.5) & (np.isneginf(x) | (np.asarray(x) == 0)), np.abs(x), np.power(x, p))[()]
+
+
+def _sigmoid(x: Any) -> Any:
+    e = np.exp(-np.abs(x))
+    return np.where(np.asarray(x) < 0, e, 1) / (1 + e)
+
+
 def _fma(a: Any, b: Any, c: Any) -> Any:
     # float64 holds the product of two float32 exactly; for float64 the result may differ by one rounding.
     return np.asarray(np.float64(a) * np.float64(b) + np.float64(c), np.result_type(a))
@@ -95,7 +105,7 @@ scalar("rsqrt", "1 / sqrt(x)", lambda x: 1 / np.sqrt(x), params="x", cpp="(1 / s
        guard=True, d=lambda x, y: (-0.5 * y / x,), regular=lambda x: x > 0)  # fmt: skip
 scalar("cbrt", "cube root; derivative 0 at 0", np.cbrt, params="x", cpp="kc_cbrt({0})", domain=(0.3, 3.0), guard=True,
        d=lambda x, y: (1 / (3 * y * y),), regular=lambda x: fn.ne(x, 0), singular=((0.0,),))  # fmt: skip
-scalar("pow", "x to the power p; at x = 0 the true slope for p >= 1, else 0; by p: 0", np.power, params="x p",
+scalar("pow", "x to the power p; at x = 0 the true slope for p >= 1, else 0; by p: 0", _pow, params="x p",
        cpp="kc_pow({0}, {1})", domain=((0.3, 2.0), (-2.0, 2.0)), guard=True, singular=((0.0, 2.0), (0.0, 0.5)),
        regular=lambda x, p: fn.ne(x, 0) | (p >= 1) | fn.eq(p, 0),
        d=lambda x, p, y: (where((fn.ne(x, 0)) | (p >= 1), where(fn.eq(p, 0), 0, p * fn.pow(x, p - 1)), 0),
@@ -123,7 +133,7 @@ scalar("log2", "logarithm to base 2", np.log2, params="x", cpp="kc_log2({0})", d
        d=lambda x: (1 / (x * math.log(2)),))  # fmt: skip
 scalar("log10", "logarithm to base 10", np.log10, params="x", cpp="kc_log10({0})", domain=(0.3, 3.0), guard=True,
        d=lambda x: (1 / (x * math.log(10)),))  # fmt: skip
-scalar("sigmoid", "1 / (1 + exp(-x)), without overflow", lambda x: 0.5 * (1 + np.tanh(0.5 * np.asarray(x))), params="x",
+scalar("sigmoid", "1 / (1 + exp(-x)), without overflow", _sigmoid, params="x",
        cpp="kc_sigmoid({0})", d=lambda x, y: (y * (1 - y),))  # fmt: skip
 scalar("softplus", "log(1 + exp(x)), without overflow", lambda x: np.logaddexp(0, x), params="x",
        cpp="kc_softplus({0})",       d=lambda x: (fn.sigmoid(x),))  # fmt: skip

@@ -247,6 +247,8 @@ class _Emitter:
     def cast(self, target: Scalar, source: Scalar, text: str) -> str:
         if source.is_float and not target.is_float:
             return f"kc_to_{target.name}({text})"
+        if source.is_int and target.is_float:
+            return f"kc_real<{_TYPES[target.name]}>({text})"
         return f"({_TYPES[target.name]}){text}"
 
     def emit_Query(self, s: ir.Query) -> None:

@@ -115,6 +115,15 @@ template <class T> KC_FN uint32_t kc_to_uint32(T x) {
     return x != x || x <= 0 ? 0u : x >= (T)4294967296.0 ? UINT32_MAX : (uint32_t)x;
 }
 
+/* Integers to reals. GCC makes trunc(x) of a real that became an integer and is to be one again, and trunc(-0.5) is -0:
+   it must not see where the integer comes from. */
+template <class T, class I> KC_FN T kc_real(I x) {
+#if defined(__GNUC__) && !defined(__clang__) && !defined(__CUDACC__)
+    __asm__("" : "+r"(x));
+#endif
+    return (T)x;
+}
+
 /* Words of the argument block. */
 template <class T> KC_FN T kc_word(const int64_t* word) {
     T value;
