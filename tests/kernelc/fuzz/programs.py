@@ -109,7 +109,9 @@ WHOLES = {"": ["<P>", "<N4>", "(<P> + <N4>)", "(<P> - <P>)", "<P> * 2", "(<P> //
           "kernel": ["idx[<6>]"]}  # fmt: skip
 TESTS = {"": ["<F> < <N>", "<P> % 2 == 0", "<F> > <L>", "<P> < <N4>", "<F> < -<N>", "-0.3 < <F> < <N>",
               "not <F> < <N>", "(<F> < <N> and <P> < <N4>)", "(<F> > <L> or <P> % 2 == 0)"],
-         "vectors": ["<U>.y < <N>"], "kernel": ["ok", "(not ok and <F> < <N>)"]}  # fmt: skip
+         "vectors": ["<U>.y < <N>"],
+         "kernel": ["ok", "(not ok and <F> < <N>)", "flags[<6>]", "(<F> < <N>) <= flags[<6>]", "flags[<6>] > ok",
+                    "(flags[<6>] + ok) < <P>", "flags[<6>] != (<P> < <N4>)"]}  # fmt: skip
 RANGES = {"": ["range(2)", "range(<I> % 4)", "range(3, -1, -1)", "range(1, <P> % 3 + 3)", "range(<I> % 3, 5, 2)",
                "range(4, <I> % 4 - 1, -2)", "range(<P> % 3 + 1)", "range(20)"],
           "kernel": ["range(n)", "range(n - 2, idx[<6>])", "range(0)"]}  # fmt: skip

@@ -38,7 +38,8 @@ OTHERS = ["-a", "+a", "~a", "not a", "bool(a)", "int(a)", "float(a)", "kc.int64(
           "a if b else -a", "a if a < b else b", "a < b < a", "a == b != a", "(a < b) <= (b < a)", "(a < b) + (b < a)",
           "(a < b) > (a == b)", "(a < b) ^ (b < a)", "-(a < b)", "min(a < b, a == b)", "kc.clamp(a, b, b)",
           "kc.clamp(a, a, b)"]  # fmt: skip
-INEXACT = re.compile(r"\*\* b|kc\.(%s)\(" % "|".join(r.name for r in ROWS if r.cpp.startswith("kc_") and r.kind == "real"))
+_ROUNDED = "|".join(row.name for row in ROWS if row.cpp.startswith("kc_") and row.kind == "real")
+INEXACT = re.compile(rf"\*\* b|kc\.({_ROUNDED})\(")
 """What is rounded otherwise by NumPy than by the C library."""
 
 
@@ -68,7 +69,8 @@ class Table:
         return plan.variant, "forward", frozenset(), plan.contiguous
 
 
-_KEPT = {False: ((np.int32, np.float32), ("int", "kc.float32")), True: ((np.int64, np.float64), ("kc.int64", "kc.float64"))}
+_KEPT = {False: ((np.int32, np.float32), ("int", "kc.float32")),
+         True: ((np.int64, np.float64), ("kc.int64", "kc.float64"))}  # fmt: skip
 """Results of integers and of reals: how they lie in memory, and as they are written."""
 
 
@@ -104,7 +106,8 @@ def make_tables(folder: Path) -> dict[tuple[str, str], Table]:
 
 def _functions(kind: str) -> list[str]:
     """Those of reals convert integers first: that is not tried for each of them."""
-    return [e for which, found in FUNCTIONS.items() for e in (found if "float" in kind or which != "real" else found[:3])]
+    every = "float" in kind
+    return [e for which, found in FUNCTIONS.items() for e in (found if every or which != "real" else found[:3])]
 
 
 def _store(kind: str, column: int, expression: str, left: str, right: str) -> str:

@@ -271,10 +271,10 @@ class Kernel:
             if isinstance(s, ir.Query) and s.what == "shape" and s.array is not None:
                 size = args[s.array.position].shape[s.axis]
                 if size >= 2**31:
-                    raise WrongShape(
-                        f"{self.name} asks for {s.array.name}.shape[{s.axis}], which is an int, but {size} does not fit",
-                        advice="pass the size as an argument of type kc.int64, or an array with less than 2**31 elements "
-                        "along each axis")  # fmt: skip
+                    asked = f"{s.array.name}.shape[{s.axis}]"
+                    raise WrongShape(f"{self.name} asks for {asked}, which is an int, but {size} does not fit",
+                                     advice="pass the size as an argument of type kc.int64, or an array with less than "
+                                     "2**31 elements along each axis")  # fmt: skip
 
     def packer(self, name: str, kind: t.Type) -> Callable[[Any], bytes]:
         """A function from a value to its words; it raises where the value does not fit: plans only know its class."""
