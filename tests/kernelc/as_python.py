@@ -18,6 +18,7 @@ one.
 """
 
 # No postponed annotations here: the kernels below are annotated with types that are local to a function.
+import zlib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -41,6 +42,16 @@ def debugging() -> Iterator[None]:
         yield
     finally:
         kc.config.debug = False
+
+
+@contextmanager
+def lanes(width: int) -> Iterator[None]:
+    """So many threads run side by side."""
+    before, kc.config.lanes = kc.config.lanes, width
+    try:
+        yield
+    finally:
+        kc.config.lanes = before
 
 
 def _caller(function: Any, kinds: Sequence[Any], result: Any) -> Any:
@@ -106,6 +117,12 @@ class Case:
     def __str__(self) -> str:
         return str(self.function.name)
 
+    @property
+    def width(self) -> int:
+        """How many lanes the case is run in: it fills more than two groups, where it has so many threads."""
+        fitting = [w for w in (2, 4, 8, 16) if 2 * w < self.dim] or [2]
+        return fitting[zlib.crc32(str(self).encode()) % len(fitting)]
+
     def arguments(self, real: Any) -> list[Array]:
         return [kc.array(d.astype(real) if d.dtype.kind == "f" else d.copy()) for d in self.data]
 
@@ -135,6 +152,12 @@ def _wrapped(values: Sequence[Any], dtype: Any) -> np.ndarray[Any, Any]:
     return np.array(values, kind)
 
 
+def filling(rows: list[Any]) -> list[Any]:
+    """Rows for more than two of the widest groups of lanes, and a rest: fewer would run thread by thread."""
+    many = rows * -(-35 // len(rows))
+    return many if len(many) % 2 else [*many, many[0]]
+
+
 class Laws:
     """The functions of one test module."""
 
@@ -144,7 +167,7 @@ class Laws:
 
     def values(self, *kinds: Any, gives: Any, over: Sequence[Any], exact: bool = True) -> Callable[[Any], Any]:
         """A function from numbers to one number, over rows of arguments."""
-        rows = [row if isinstance(row, tuple) else (row,) for row in over]
+        rows = filling([row if isinstance(row, tuple) else (row,) for row in over])
         columns = [np.array(c, _KINDS[k]) for k, c in zip(kinds, zip(*rows, strict=True), strict=True)]
 
         def add(function: Any) -> Any:
@@ -189,15 +212,18 @@ class Laws:
         if self.built:
             return
         self.built = True
-        jobs = []
+        jobs: dict[int, list[Any]] = {}
         for case in self.cases:
             for real in (np.float64, np.float32):
                 try:
-                    jobs.append(case.job(real))
+                    jobs.setdefault(case.width, []).append(case.job(real))
                 except kc.KernelError:
                     case.compiles = False
-        compiling.prebuild(jobs)
-        compiling.prebuild(jobs, total=1 << 20)  # in lanes
+        with lanes(0):
+            compiling.prebuild([job for some in jobs.values() for job in some])
+        for width, some in jobs.items():
+            with lanes(width):
+                compiling.prebuild(some, total=1 << 20)
         with debugging():
             compiling.prebuild([case.job(np.float64) for case in self.cases if case.compiles])
 
@@ -209,7 +235,7 @@ class Laws:
             if device == "debug":
                 with debugging():
                     return case.check("cpu", np.float64)
-            monkeypatch.setattr(kc.config, "lanes", "auto" if device == "lanes" else 0)
+            monkeypatch.setattr(kc.config, "lanes", case.width if device == "lanes" else 0)
             for real in (np.float64, np.float32):
                 case.check("python" if device == "python" else "cpu", real)
 

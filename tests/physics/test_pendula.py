@@ -188,7 +188,10 @@ def test_a_rollout_runs_on_a_tape():
 
 
 # ----------------------------------------------------------------------------------------------------- batch, errors
-def test_a_batch_is_many_pendula():
+@pytest.mark.parametrize("lanes", [2, 4])
+def test_a_batch_is_many_pendula(lanes, monkeypatch):
+    """One alone runs thread by thread, five of them fill groups of lanes."""
+    monkeypatch.setattr(kc.config, "lanes", lanes)
     angles = np.linspace(-2, 2, 5)
     frames = ph.Pendulum(**{**SIMPLE, "angle": angles}).rollout(dt=0.02, steps=40, every=10)
     assert tuple(frames.angle.shape) == (5, 5) and tuple(frames.x.shape) == (5, 5, 3)

@@ -23,9 +23,10 @@ from kernelc.runtime.kernels import Kernel
 
 THREADS = 3
 SHAPES = {"x": (5,), "v": (4, 3), "idx": (6,), "n": None, "s": (3, 4), "t": (3, 2, 3), "sums": (3,), "lows": (2,),
-          "highs": (2,), "tally": (2,), "out": (3, 3)}  # fmt: skip
-RANKS = {"x": 1, "v": 1, "idx": 1, "n": 0, "s": 2, "t": 2, "sums": 1, "lows": 1, "highs": 1, "tally": 1, "out": 2}
-TYPES = {"v": kc.float3, "t": kc.float3, "idx": int, "tally": int}
+          "highs": (2,), "tally": (2,), "flags": (6,), "out": (3, 3)}  # fmt: skip
+RANKS = {"x": 1, "v": 1, "idx": 1, "n": 0, "s": 2, "t": 2, "sums": 1, "lows": 1, "highs": 1, "tally": 1, "flags": 1,
+         "out": 2}  # fmt: skip
+TYPES = {"v": kc.float3, "t": kc.float3, "idx": int, "tally": int, "flags": bool}
 REALS = ["x", "v", "s", "t", "sums", "lows", "highs", "out"]
 RESULTS = REALS[2:]
 STEPS = (1e-5, 1e-6)
@@ -49,6 +50,8 @@ class Case:
         # Neighbours differ by one: threads that run side by side in lanes go different ways.
         self.inputs["idx"] = np.roll(np.arange(6, dtype=np.int32), program.seed)
         self.inputs["tally"] = np.array([0, 3], np.int32)
+        # Masks of others hold any byte.
+        self.inputs["flags"] = np.roll(np.array([0, 255, 1, 0, 2, 128], np.uint8), program.seed).view(bool)
         self.inputs["n"] = 5
         # Minima start above and maxima below what the threads bring, mostly.
         self.inputs["lows"] += [0.5, 0]

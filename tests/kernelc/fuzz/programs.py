@@ -28,7 +28,7 @@ SIGNATURE = """\
 @kc.kernel
 def program(x: kc.Array[float], v: kc.Array[kc.float3], idx: kc.Array[int], n: int, s: kc.Array[float, 2],
             t: kc.Array[kc.float3, 2], sums: kc.Array[float], lows: kc.Array[float], highs: kc.Array[float],
-            tally: kc.Array[int], out: kc.Array[float, 2]):
+            tally: kc.Array[int], flags: kc.Array[bool], out: kc.Array[float, 2]):
     i = kc.tid()
 """
 LOCALS = {
@@ -109,7 +109,9 @@ WHOLES = {"": ["<P>", "<N4>", "(<P> + <N4>)", "(<P> - <P>)", "<P> * 2", "(<P> //
           "kernel": ["idx[<6>]"]}  # fmt: skip
 TESTS = {"": ["<F> < <N>", "<P> % 2 == 0", "<F> > <L>", "<P> < <N4>", "<F> < -<N>", "-0.3 < <F> < <N>",
               "not <F> < <N>", "(<F> < <N> and <P> < <N4>)", "(<F> > <L> or <P> % 2 == 0)"],
-         "vectors": ["<U>.y < <N>"], "kernel": ["ok", "(not ok and <F> < <N>)"]}  # fmt: skip
+         "vectors": ["<U>.y < <N>"],
+         "kernel": ["ok", "(not ok and <F> < <N>)", "flags[<6>]", "(<F> < <N>) <= flags[<6>]", "flags[<6>] > ok",
+                    "(flags[<6>] + ok) < <P>", "flags[<6>] != (<P> < <N4>)"]}  # fmt: skip
 RANGES = {"": ["range(2)", "range(<I> % 4)", "range(3, -1, -1)", "range(1, <P> % 3 + 3)", "range(<I> % 3, 5, 2)",
                "range(4, <I> % 4 - 1, -2)", "range(<P> % 3 + 1)", "range(20)"],
           "kernel": ["range(n)", "range(n - 2, idx[<6>])", "range(0)"]}  # fmt: skip

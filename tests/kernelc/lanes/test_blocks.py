@@ -47,8 +47,10 @@ def run_soft_sums(real, rows=3, device=None):
 def test_blocks_mean_what_threads_mean(real, width):
     kc.config.lanes = width
     expected = run_soft_sums(real, device="python")
+    eps = np.finfo(real).eps
     for found, wanted in zip(run_soft_sums(real), expected):
-        np.testing.assert_allclose(found, wanted, rtol=1e-5 if real is np.float32 else 1e-12)
+        # Sums of up to 64 terms of size one, of both signs: they may cancel.
+        np.testing.assert_allclose(found, wanted, rtol=64 * eps, atol=8 * eps)
 
 
 def test_what_all_threads_of_a_block_share_is_loaded_once():

@@ -4,7 +4,7 @@ import contextlib
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from laws.bench import MIDDLE, Case, Look
+from laws.bench import MIDDLE, WIDTHS, Case, Look
 
 import kernelc as kc
 from kernelc.runtime.compile import prebuild
@@ -33,6 +33,16 @@ def _jobs(case):
 def built(request):
     params = [getattr(item, "callspec", None) and item.callspec.params for item in request.session.items]
     chosen = dict.fromkeys(p["case"] for p in params if p and isinstance(p.get("case"), Case))
+    before = kc.config.lanes
+    try:
+        for width in sorted(set(WIDTHS)):
+            kc.config.lanes = width
+            _build([case for case in chosen if case.width == width])
+    finally:
+        kc.config.lanes = before
+
+
+def _build(chosen):
     jobs = []
     for case in chosen:
         # What does not compile fails in its own tests.
@@ -40,5 +50,13 @@ def built(request):
             jobs.append(list(_jobs(case)))
     with ThreadPoolExecutor(2) as pool:
         for total in (1, MIDDLE):
-            parts = [[job for made in jobs[k::4] for t, job in made if t == total] for k in range(4)]
+            parts = [[job for made in jobs[k::2] for t, job in made if t == total] for k in range(2)]
             list(pool.map(lambda part, total=total: prebuild(part, total=total), parts))
+
+
+@pytest.fixture(autouse=True)
+def lanes(request, monkeypatch):
+    """A case runs in as many lanes as it says."""
+    case = getattr(request.node, "callspec", None) and request.node.callspec.params.get("case")
+    if isinstance(case, Case):
+        monkeypatch.setattr(kc.config, "lanes", case.width)

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from types import ModuleType
 
-from ..codegen import calls_again, lanes_refused
+from ..codegen import calls_again, lanes_refused, uses_math
 from ..errors import NotDifferentiable, WrongChoice, WrongUse
 from ..runtime.compile import Variant, unit
 from ..toolchain import shipped
@@ -128,9 +128,12 @@ def _widths(
 ) -> Iterator[tuple[str, int]]:
     """The levels and numbers of lanes that a kernel is compiled for.
 
-    Code that runs thread by thread gains little from wide registers: it is there once, for every processor.
+    Code that runs thread by thread gains little from wide registers: it is there once, for every processor. Unless it
+    calls functions that are others on each level: a launch in lanes must find the same ones.
     """
-    yield levels[0].name, 0
+    arrays = frozenset(i for i, p in enumerate(variant.kernel.params) if p.array is not None)
+    for level in levels if uses_math(variant.code(which, seeds, arrays).text) else levels[:1]:
+        yield level.name, 0
     chosen = ahead.kernel.options.lanes
     if chosen == 0 or not ahead.lanes or lanes_refused(variant.ir_of(which, seeds)):
         return

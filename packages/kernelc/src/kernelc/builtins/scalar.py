@@ -17,6 +17,16 @@ def _python_mod(a: Any, b: Any) -> Any:
     return np.mod(a, b)
 
 
+def _pow(x: Any, p: Any) -> Any:
+    # NumPy takes the square root for a power of 1/2; a power differs from it at -inf and -0.
+    return np.where((np.asarray(p) == 0.5) & (np.isneginf(x) | (np.asarray(x) == 0)), np.abs(x), np.power(x, p))[()]
+
+
+def _sigmoid(x: Any) -> Any:
+    e = np.exp(-np.abs(x))
+    return np.where(np.asarray(x) < 0, e, 1) / (1 + e)
+
+
 def _fma(a: Any, b: Any, c: Any) -> Any:
     # float64 holds the product of two float32 exactly; for float64 the result may differ by one rounding.
     return np.asarray(np.float64(a) * np.float64(b) + np.float64(c), np.result_type(a))
@@ -93,67 +103,67 @@ scalar("sqrt", "square root; derivative 0 at 0", np.sqrt, params="x", cpp="sqrt{
        d=lambda x, y: (0.5 / y,), regular=lambda x: x > 0, singular=((0.0,),))  # fmt: skip
 scalar("rsqrt", "1 / sqrt(x)", lambda x: 1 / np.sqrt(x), params="x", cpp="(1 / sqrt{f}({0}))", domain=(0.3, 3.0),
        guard=True, d=lambda x, y: (-0.5 * y / x,), regular=lambda x: x > 0)  # fmt: skip
-scalar("cbrt", "cube root; derivative 0 at 0", np.cbrt, params="x", cpp="cbrt{f}({0})", domain=(0.3, 3.0), guard=True,
+scalar("cbrt", "cube root; derivative 0 at 0", np.cbrt, params="x", cpp="kc_cbrt({0})", domain=(0.3, 3.0), guard=True,
        d=lambda x, y: (1 / (3 * y * y),), regular=lambda x: fn.ne(x, 0), singular=((0.0,),))  # fmt: skip
-scalar("pow", "x to the power p; at x = 0 the true slope for p >= 1, else 0; by p: 0", np.power, params="x p",
-       cpp="pow{f}({0}, {1})", domain=((0.3, 2.0), (-2.0, 2.0)), guard=True, singular=((0.0, 2.0), (0.0, 0.5)),
+scalar("pow", "x to the power p; at x = 0 the true slope for p >= 1, else 0; by p: 0", _pow, params="x p",
+       cpp="kc_pow({0}, {1})", domain=((0.3, 2.0), (-2.0, 2.0)), guard=True, singular=((0.0, 2.0), (0.0, 0.5)),
        regular=lambda x, p: fn.ne(x, 0) | (p >= 1) | fn.eq(p, 0),
        d=lambda x, p, y: (where((fn.ne(x, 0)) | (p >= 1), where(fn.eq(p, 0), 0, p * fn.pow(x, p - 1)), 0),
                           where(x > 0, y * fn.log(where(x > 0, x, 1)), 0)))  # fmt: skip
 scalar("hypot", "sqrt(a * a + b * b) without overflow; derivative 0 at (0, 0)", np.hypot, params="a b",
-       cpp="hypot{f}({0}, {1})", guard=True, d=lambda a, b, y: (a / y, b / y), regular=lambda a, b, y: y > 0,
+       cpp="kc_hypot({0}, {1})", guard=True, d=lambda a, b, y: (a / y, b / y), regular=lambda a, b, y: y > 0,
        singular=((0.0, 0.0),))  # fmt: skip
 
 # Exponentials and logarithms.
-scalar("exp", "exponential", np.exp, params="x", cpp="exp{f}({0})", d=lambda x, y: (y,))
-scalar("expm1", "exp(x) - 1, exact near 0", np.expm1, params="x", cpp="expm1{f}({0})", d=lambda x, y: (y + 1,))
+scalar("exp", "exponential", np.exp, params="x", cpp="kc_exp({0})", d=lambda x, y: (y,))
+scalar("expm1", "exp(x) - 1, exact near 0", np.expm1, params="x", cpp="kc_expm1({0})", d=lambda x, y: (y + 1,))
 scalar(
     "log",
     "natural logarithm",
     np.log,
     params="x",
-    cpp="log{f}({0})",
+    cpp="kc_log({0})",
     domain=(0.3, 3.0),
     guard=True,
     d=lambda x: (1 / x,),
 )
-scalar("log1p", "log(1 + x), exact near 0", np.log1p, params="x", cpp="log1p{f}({0})", domain=(-0.5, 3.0), guard=True,
+scalar("log1p", "log(1 + x), exact near 0", np.log1p, params="x", cpp="kc_log1p({0})", domain=(-0.5, 3.0), guard=True,
        d=lambda x: (1 / (1 + x),))  # fmt: skip
-scalar("log2", "logarithm to base 2", np.log2, params="x", cpp="log2{f}({0})", domain=(0.3, 3.0), guard=True,
+scalar("log2", "logarithm to base 2", np.log2, params="x", cpp="kc_log2({0})", domain=(0.3, 3.0), guard=True,
        d=lambda x: (1 / (x * math.log(2)),))  # fmt: skip
-scalar("log10", "logarithm to base 10", np.log10, params="x", cpp="log10{f}({0})", domain=(0.3, 3.0), guard=True,
+scalar("log10", "logarithm to base 10", np.log10, params="x", cpp="kc_log10({0})", domain=(0.3, 3.0), guard=True,
        d=lambda x: (1 / (x * math.log(10)),))  # fmt: skip
-scalar("sigmoid", "1 / (1 + exp(-x)), without overflow", lambda x: 0.5 * (1 + np.tanh(0.5 * np.asarray(x))), params="x",
+scalar("sigmoid", "1 / (1 + exp(-x)), without overflow", _sigmoid, params="x",
        cpp="kc_sigmoid({0})", d=lambda x, y: (y * (1 - y),))  # fmt: skip
 scalar("softplus", "log(1 + exp(x)), without overflow", lambda x: np.logaddexp(0, x), params="x",
        cpp="kc_softplus({0})",       d=lambda x: (fn.sigmoid(x),))  # fmt: skip
 scalar(
-    "erf", "error function", _erf, params="x", cpp="erf{f}({0})", d=lambda x: (2 / math.sqrt(math.pi) * fn.exp(-x * x),)
+    "erf", "error function", _erf, params="x", cpp="kc_erf({0})", d=lambda x: (2 / math.sqrt(math.pi) * fn.exp(-x * x),)
 )
 
 # Trigonometry.
-scalar("sin", "sine", np.sin, params="x", cpp="sin{f}({0})", d=lambda x: (fn.cos(x),))
-scalar("cos", "cosine", np.cos, params="x", cpp="cos{f}({0})", d=lambda x: (-fn.sin(x),))
-scalar("tan", "tangent", np.tan, params="x", cpp="tan{f}({0})", domain=(-1.2, 1.2), d=lambda x, y: (1 + y * y,))
-scalar("asin", "arc sine; derivative 0 at -1 and 1", np.arcsin, params="x", cpp="asin{f}({0})", domain=(-0.9, 0.9),
+scalar("sin", "sine", np.sin, params="x", cpp="kc_sin({0})", d=lambda x: (fn.cos(x),))
+scalar("cos", "cosine", np.cos, params="x", cpp="kc_cos({0})", d=lambda x: (-fn.sin(x),))
+scalar("tan", "tangent", np.tan, params="x", cpp="kc_tan({0})", domain=(-1.2, 1.2), d=lambda x, y: (1 + y * y,))
+scalar("asin", "arc sine; derivative 0 at -1 and 1", np.arcsin, params="x", cpp="kc_asin({0})", domain=(-0.9, 0.9),
        guard=True, d=lambda x: (1 / fn.sqrt((1 - x) * (1 + x)),), regular=lambda x: (x < 1) & (x > -1),
        singular=((1.0,), (-1.0,)))  # fmt: skip
-scalar("acos", "arc cosine; derivative 0 at -1 and 1", np.arccos, params="x", cpp="acos{f}({0})", domain=(-0.9, 0.9),
+scalar("acos", "arc cosine; derivative 0 at -1 and 1", np.arccos, params="x", cpp="kc_acos({0})", domain=(-0.9, 0.9),
        guard=True, d=lambda x: (-1 / fn.sqrt((1 - x) * (1 + x)),), regular=lambda x: (x < 1) & (x > -1),
        singular=((1.0,), (-1.0,)))  # fmt: skip
-scalar("atan", "arc tangent", np.arctan, params="x", cpp="atan{f}({0})", d=lambda x: (1 / (1 + x * x),))
+scalar("atan", "arc tangent", np.arctan, params="x", cpp="kc_atan({0})", d=lambda x: (1 / (1 + x * x),))
 scalar("atan2", "angle of the point with y = a and x = b; derivative 0 at (0, 0)", np.arctan2, params="a b",
-       cpp="atan2{f}({0}, {1})", domain=(0.3, 2.0), guard=True,
+       cpp="kc_atan2({0}, {1})", domain=(0.3, 2.0), guard=True,
        d=lambda a, b: (b / (a * a + b * b), -a / (a * a + b * b)),
        regular=lambda a, b: a * a + b * b > 0, singular=((0.0, 0.0),))  # fmt: skip
-scalar("sinh", "hyperbolic sine", np.sinh, params="x", cpp="sinh{f}({0})", d=lambda x: (fn.cosh(x),))
-scalar("cosh", "hyperbolic cosine", np.cosh, params="x", cpp="cosh{f}({0})", d=lambda x: (fn.sinh(x),))
-scalar("tanh", "hyperbolic tangent", np.tanh, params="x", cpp="tanh{f}({0})", d=lambda x, y: (1 - y * y,))
+scalar("sinh", "hyperbolic sine", np.sinh, params="x", cpp="kc_sinh({0})", d=lambda x: (fn.cosh(x),))
+scalar("cosh", "hyperbolic cosine", np.cosh, params="x", cpp="kc_cosh({0})", d=lambda x: (fn.sinh(x),))
+scalar("tanh", "hyperbolic tangent", np.tanh, params="x", cpp="kc_tanh({0})", d=lambda x, y: (1 - y * y,))
 scalar(
-    "asinh", "inverse hyperbolic sine", np.arcsinh, params="x", cpp="asinh{f}({0})", d=lambda x: (1 / fn.hypot(x, 1.0),)
+    "asinh", "inverse hyperbolic sine", np.arcsinh, params="x", cpp="kc_asinh({0})", d=lambda x: (1 / fn.hypot(x, 1.0),)
 )
-scalar("acosh", "inverse hyperbolic cosine; derivative 0 at 1", np.arccosh, params="x", cpp="acosh{f}({0})",
+scalar("acosh", "inverse hyperbolic cosine; derivative 0 at 1", np.arccosh, params="x", cpp="kc_acosh({0})",
        domain=(1.2, 3.0), guard=True, d=lambda x: (1 / fn.sqrt((x - 1) * (x + 1)),), regular=lambda x: x > 1,
        singular=((1.0,),))  # fmt: skip
-scalar("atanh", "inverse hyperbolic tangent", np.arctanh, params="x", cpp="atanh{f}({0})", domain=(-0.8, 0.8),
+scalar("atanh", "inverse hyperbolic tangent", np.arctanh, params="x", cpp="kc_atanh({0})", domain=(-0.8, 0.8),
        guard=True,       d=lambda x: (1 / ((1 - x) * (1 + x)),))  # fmt: skip

@@ -247,6 +247,8 @@ class _Emitter:
     def cast(self, target: Scalar, source: Scalar, text: str) -> str:
         if source.is_float and not target.is_float:
             return f"kc_to_{target.name}({text})"
+        if source.is_int and target.is_float:
+            return f"kc_real<{_TYPES[target.name]}>({text})"
         return f"({_TYPES[target.name]}){text}"
 
     def emit_Query(self, s: ir.Query) -> None:
@@ -303,6 +305,13 @@ class _Emitter:
         kind, offset = leaves(element)[comp], leaf_offsets(element)[comp]
         return f"*({_TYPES[kind.name]}*)({pointer} + {offset})" if offset else f"*({_TYPES[kind.name]}*)({pointer})"
 
+    def read(self, stmt: ir.Load, pointer: str, comp: int) -> str:
+        """What a leaf holds. Memory of others may have any byte where a bool is: all but zero are true."""
+        element = stmt.array.type.element
+        if leaves(element)[comp] is BOOL:
+            return f"(*(const uint8_t*)({pointer} + {leaf_offsets(element)[comp]}) != 0)"
+        return self.leaf(stmt, pointer, comp)
+
     def index_words(self, stmt: ir.Load | ir.Store | ir.Atomic) -> tuple[str, str]:
         """The index of an element in two words, 32 bits for each dimension (runtime/reports.py reads them)."""
         names = [f"(int64_t){self.name(i)}" for i in stmt.index]
@@ -342,7 +351,7 @@ class _Emitter:
     def emit_Load(self, s: ir.Load) -> None:
         pointer = self.element(s)
         for out, comp in zip(s.outs, s.comps, strict=True):
-            self.define(out, self.leaf(s, pointer, comp))
+            self.define(out, self.read(s, pointer, comp))
             if self.debug and s.array.role == "value":
                 self.uninitialised(s, pointer, comp)
 

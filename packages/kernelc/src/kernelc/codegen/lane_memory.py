@@ -104,8 +104,8 @@ class LaneMemory(_Emitter):
         return order == list(range(self.kernel.dims)) and self.is_dense(s.array)
 
     def is_dense(self, array: ir.ArrayRef) -> bool:
-        """Whether elements follow each other without gaps, all leaves of one type."""
-        if array.role in ("value", "grad") and array.position not in self.contiguous:
+        """Whether elements follow each other without gaps, all leaves of one type, and 32 bits count them."""
+        if array.position not in self.contiguous:
             return False
         return len(set(leaves(array.type.element))) == 1 and leaves(array.type.element)[0] is not BOOL
 
@@ -228,7 +228,7 @@ class LaneMemory(_Emitter):
             if self.is_dense(s.array):
                 text = f"kc_gather({self.pointer(s.array, comp)}, {at})"
             elif kind is BOOL:
-                text = f"kc_gather_bytes((const bool*)(a{s.array.position}_{s.array.role} + {offset}), {at})"
+                text = f"kc_gather_bytes((const uint8_t*)(a{s.array.position}_{s.array.role} + {offset}), {at})"
             else:
                 text = f"kc_gather_{kind.name}(a{s.array.position}_{s.array.role} + {offset}, {at})"
             if declare:

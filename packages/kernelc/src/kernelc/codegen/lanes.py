@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from .. import ir
 from ..builtins import TABLE
 from ..types import BOOL, FLOAT32, FLOAT64, Scalar
-from .cpp import _TYPES, Code
+from .cpp import _TYPES, HEADER, Code
 from .lane_memory import VECTORS, LaneMemory
 from .uniform import is_divergent
 from .windows import window_code
@@ -38,31 +38,40 @@ _PARTS = {
     "DIVISION": {"kc_floordiv", "kc_mod"},
     "SHIFTS": {"kc_shl", "kc_shr"},
     "ROUNDING": {f"{name}{f}" for name in ("floor", "ceil", "trunc", "rint") for f in ("", "f")},
-    "SIGNS": {"kc_abs", "kc_sign", "kc_copysign", "kc_step", "kc_isfinite", "kc_softplus"},
+    "SIGNS": {"kc_abs", "kc_sign", "kc_copysign", "kc_step", "kc_isfinite", "kc_sigmoid", "kc_softplus"},
     "ORDER": {"kc_min", "kc_max", "kc_clamp"},
     "CASTS": {"kc_to_int32", "kc_to_int64", "kc_to_uint32"},
     "SIGMOID": {"kc_sigmoid"},
     "SOFTPLUS": {"kc_softplus"},
 }  # fmt: skip
 _WORD = re.compile(r"\(\w+\*\)|\w+")
-# Functions of libm by how many arguments they take, and those that others are made of.
+# Functions of functions.h by how many arguments they take, and those that others are made of.
 _MATH = dict.fromkeys(
     ("sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh", "tanh", "asinh", "acosh", "atanh", "exp", "expm1",
      "log", "log1p", "log2", "log10", "cbrt", "erf"), 1) | {"atan2": 2, "hypot": 2, "pow": 2}  # fmt: skip
-_WITHIN = {"kc_sigmoid": {"tanh"}, "kc_softplus": {"exp", "log1p"}}
+_WITHIN = {"kc_sigmoid": {"kc_exp"}, "kc_softplus": {"kc_exp", "kc_log1p"}}
 
 
-def lanes_header(texts: Sequence[str], widths: Sequence[int], libmvec: bool) -> str:
-    """What a translation unit with these kernels, of these widths, includes."""
+def header(texts: Sequence[str], widths: Sequence[int], libmvec: bool) -> str:
+    """What a translation unit with these kernels includes; those that run in lanes, in groups of these widths."""
     words = {word for text in texts for word in _WORD.findall(text)}
-    words.update(*(names for name, names in _WITHIN.items() if name in words))
     lines = ["#define KC_LIBMVEC 1"] if libmvec else []
-    lines += [f"#define KC_WITH_{part} 1" for part, names in _PARTS.items() if not names.isdisjoint(words)]
-    math = [f"KC_MATH{count}({name})" for name, count in _MATH.items() if name in words or f"{name}f" in words]
-    lines += ["#define KC_MATH " + " ".join(math)] if math else []
+    lines += ["#define KC_MATH " + " ".join(f"KC_MATH{_MATH[name]}({name})" for name in math_in(words)), HEADER.strip()]
+    if widths:
+        lines += [f"#define KC_WITH_{part} 1" for part, names in _PARTS.items() if not names.isdisjoint(words)]
     for width in sorted(set(widths)):
         lines += [f"#define KC_LANES {width}", '#include "kernelc/lanes.h"']
     return "\n".join(lines) + "\n"
+
+
+def uses_math(text: str) -> bool:
+    """Whether a kernel calls functions that the C library may have for vectors."""
+    return bool(math_in(set(_WORD.findall(text))))
+
+
+def math_in(words: set[str]) -> list[str]:
+    within = set[str]().union(*(names for name, names in _WITHIN.items() if name in words))
+    return [name for name in _MATH if f"kc_{name}" in words | within]
 
 
 def emit_lanes(kernel: ir.Kernel, name: str, width: int, *, contiguous: frozenset[int] = frozenset()) -> Code:
@@ -90,7 +99,7 @@ class _LaneEmitter(LaneMemory):
         windows = window_code(self.kernel, self.windows, w, self.layout, self.entry)
         loop = [
             f"    for (int64_t thread = begin; thread < {windows.last}; thread += {w}) {{",
-            "        const int32_t left = (int32_t)(end - thread);",
+            f"        const int32_t left = end - thread < {w} ? (int32_t)(end - thread) : {w};",
             # Launches of blocks are cut between blocks, and a block fills its groups.
             f"        const bool full = {'true' if self.kernel.block else f'left >= {w}'};",
         ]
@@ -142,6 +151,8 @@ class _LaneEmitter(LaneMemory):
                 self.name(a) if isinstance(a, ir.Const) and kind.is_float else v
                 for a, v in zip(s.args, args, strict=True)
             ]
+        if row.kind == "compare" and kind is BOOL:
+            args.reverse()  # true is -1 in lanes
         template = row.cpp_int if row.cpp_int and kind.is_int else row.cpp
         if s.op == "frac":
             template = "({0} - floor{f}({0}))"

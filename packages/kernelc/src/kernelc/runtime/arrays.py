@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache
+from math import prod
 from typing import Any
 from weakref import WeakSet
 
@@ -34,12 +35,22 @@ from .storage import Storage, clock
 
 _APART = "use memory with a place for every element: np.ascontiguousarray(data), tensor.contiguous()"
 _SIGNATURES: dict[tuple[Any, ...], tuple[Any, ...]] = {}
+_COUNTED = 2**31
+"""How many numbers an int32 counts."""
 
 
 @cache
 def _facts(element: t.Type) -> tuple[int, t.Scalar | None]:
     """How many trailing dimensions an element takes in memory, and the precision of its reals."""
     return len(t.element_dtype(element)[1]), next((s for s in t.leaves(element) if s.is_float), None)
+
+
+def _is_large(element: t.Type, data: Data, shape: tuple[int, ...]) -> bool | tuple[bool, ...]:
+    """Whether 32 bits do not count the numbers of an array; if one of its axes alone is too long for them, which."""
+    axes = tuple([n >= _COUNTED for n in shape])
+    if True in axes:
+        return axes
+    return data.nbytes >= _COUNTED and prod(shape) * len(t.leaves(element)) >= _COUNTED
 
 
 class Array:
@@ -86,8 +97,15 @@ class Array:
     def _sign(self) -> None:
         flags, weak = self._data.flags, self._storage.source is not None
         apart = flags.c_contiguous or not overlaps_itself(self._data)
-        key = (self.element, self.ndim, flags.c_contiguous, flags.writeable, weak, is_on_gpu(self._data), apart)
+        large = _is_large(self.element, self._data, self.shape)
+        where = is_on_gpu(self._data)
+        key = (self.element, self.ndim, flags.c_contiguous, flags.writeable, weak, where, apart, large)
         self._sig = _SIGNATURES.setdefault(key, key)
+
+    @property
+    def _counted(self) -> bool:
+        """Whether its numbers follow each other without gaps, and 32 bits count them: lanes then find them faster."""
+        return bool(self._sig[2] and not self._sig[-1])
 
     # -- what it is
     @property

@@ -13,7 +13,6 @@ from typing import Any
 from .. import _native, ir
 from ..adjoint import AdjointKernel, adjoint, expand_gradients, promote, split_loops, tangent
 from ..codegen import (
-    HEADER,
     Code,
     Layout,
     counted_for,
@@ -21,9 +20,9 @@ from ..codegen import (
     emit_cuda,
     emit_lanes,
     first_arrays,
+    header,
     is_parallel,
     is_parallel_by_rows,
-    lanes_header,
     lanes_refused,
     layout,
     strip_arrays,
@@ -330,8 +329,7 @@ def _units(codes: Mapping[Any, Code]) -> dict[str, list[Any]]:
 
 def unit(texts: Sequence[str], widths: Sequence[int]) -> str:
     """A translation unit of several kernels."""
-    used = [w for w in widths if w]
-    return HEADER + (lanes_header(texts, used, libmvec()) if used else "") + "".join(texts)
+    return header(texts, [w for w in widths if w], libmvec()) + "".join(texts)
 
 
 def _symbol(name: str) -> str:

@@ -11,7 +11,7 @@ import numpy as np
 
 from .. import ir
 from ..builtins import TABLE
-from ..types import INT64, Composite, Scalar, Struct, Type
+from ..types import BOOL, INT64, Composite, Scalar, Struct, Type
 from . import reports
 
 
@@ -122,7 +122,9 @@ class Thread:
     def run_Load(self, s: ir.Load) -> None:
         for out, comp in zip(s.outs, s.comps, strict=True):
             data, at = self.place(s.array, s.index, comp, s)
-            self.env[out] = out.type.numpy.type(data[at])
+            # Memory of others may have any byte where a bool is: all but zero are true.
+            held = data.view(np.uint8)[at] != 0 if out.type is BOOL else data[at]
+            self.env[out] = out.type.numpy.type(held)
 
     def run_Store(self, s: ir.Store) -> None:
         for value, comp in zip(s.values, s.comps, strict=True):

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from .. import ir
 from .. import types as t
 from ..codegen import pack_scalar, packer
 from ..config import config
@@ -257,7 +258,8 @@ class Kernel:
 
     def make_plan(self, variant: Variant, args: list[Any]) -> Plan:
         arrays = tuple(i for i, a in enumerate(args) if isinstance(a, Array))
-        contiguous = frozenset(i for i in arrays if args[i]._data.flags.c_contiguous)
+        contiguous = frozenset(i for i in arrays if args[i]._counted)
+        self.check_shapes(variant, args)
         packers = tuple(
             None if i in arrays else self.packer(name, t.resolve(kind, variant.real))
             for i, (name, kind) in enumerate(self.params.items())
@@ -266,6 +268,17 @@ class Kernel:
         made = Plan(self, variant, contiguous, arrays, packers, on_gpu=on_gpu)
         made.plain = made.plain and not on_gpu
         return made
+
+    def check_shapes(self, variant: Variant, args: list[Any]) -> None:
+        """The shape of an array is int32 in a kernel."""
+        for s in variant.kernel.body.walk():
+            if isinstance(s, ir.Query) and s.what == "shape" and s.array is not None:
+                size = args[s.array.position].shape[s.axis]
+                if size >= 2**31:
+                    asked = f"{s.array.name}.shape[{s.axis}]"
+                    raise WrongShape(f"{self.name} asks for {asked}, which is an int, but {size} does not fit",
+                                     advice="pass the size as an argument of type kc.int64, or an array with less than "
+                                     "2**31 elements along each axis")  # fmt: skip
 
     def packer(self, name: str, kind: t.Type) -> Callable[[Any], bytes]:
         """A function from a value to its words; it raises where the value does not fit: plans only know its class."""

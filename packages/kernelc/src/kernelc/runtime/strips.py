@@ -41,7 +41,7 @@ class Scratch:
 
 def strip_length(part: int, targets: list[np.ndarray[Any, Any]], parts: int) -> int:
     """How many threads a strip has; 0 if a part of the launch is to run in one piece."""
-    if not targets or part < _LEAST_THREADS:
+    if not targets or not _LEAST_THREADS <= part < 2**31:  # the argument block has 32 bits for a length
         return 0
     copies = (STRIPS - 1) * sum(a.nbytes for a in targets) // parts
     if copies > _MOST_BYTES_PER_THREAD * part:

@@ -24,6 +24,7 @@ KC_LIBM3(fma) KC_LIBM2(pow) KC_LIBM2(hypot) KC_LIBM2(atan2) KC_LIBM2(fmod) KC_LI
 #undef KC_LIBM2
 #undef KC_LIBM3
 #endif
+#include "functions.h"
 
 KC_FN float kc_fabs(float x) { return fabsf(x); }
 KC_FN double kc_fabs(double x) { return fabs(x); }
@@ -31,10 +32,6 @@ KC_FN float kc_floor(float x) { return floorf(x); }
 KC_FN double kc_floor(double x) { return floor(x); }
 KC_FN float kc_fmod(float a, float b) { return fmodf(a, b); }
 KC_FN double kc_fmod(double a, double b) { return fmod(a, b); }
-KC_FN float kc_tanh(float x) { return tanhf(x); }
-KC_FN double kc_tanh(double x) { return tanh(x); }
-KC_FN float kc_log1pexp(float x) { return log1pf(expf(x)); }
-KC_FN double kc_log1pexp(double x) { return log1p(exp(x)); }
 KC_FN float kc_fma(float a, float b, float c) { return fmaf(a, b, c); }
 KC_FN double kc_fma(double a, double b, double c) { return fma(a, b, c); }
 KC_FN float kc_copysign(float x, float s) { return copysignf(x, s); }
@@ -59,6 +56,7 @@ template <class T> KC_FN T kc_real_mod(T a, T b) {
 }
 /* As Python: the quotient of what the remainder leaves, so that (a // b) * b + a % b is a. */
 template <class T> KC_FN T kc_real_floordiv(T a, T b) {
+    if (b == 0) return a / b; /* IEEE, as NumPy */
     T r = kc_fmod(a, b), q = (a - r) / b;
     if (r != 0 && (r < 0) != (b < 0)) q -= 1;
     T whole = kc_floor(q);
@@ -99,8 +97,12 @@ template <class T> KC_FN T kc_max(T a, T b) { return (a > b) | (a != a) ? a : b;
 template <class T> KC_FN T kc_clamp(T x, T low, T high) { return kc_min(kc_max(x, low), high); }
 template <class T> KC_FN T kc_step(T x) { return x > 0 ? (T)1 : (T)0; }
 template <class T> KC_FN bool kc_isfinite(T x) { return x - x == 0; }
-template <class T> KC_FN T kc_sigmoid(T x) { return (T)0.5 * (kc_tanh((T)0.5 * x) + (T)1); }
-template <class T> KC_FN T kc_softplus(T x) { return (x > 0 ? x : (T)0) + kc_log1pexp(-kc_fabs(x)); }
+/* By powers of e that are at most 1: nothing overflows, and what is small keeps its digits. */
+template <class T> KC_FN T kc_sigmoid(T x) {
+    const T e = kc_exp(-kc_fabs(x));
+    return (x < 0 ? e : (T)1) / ((T)1 + e);
+}
+template <class T> KC_FN T kc_softplus(T x) { return (x > 0 ? x : (T)0) + kc_log1p(kc_exp(-kc_fabs(x))); }
 
 /* Reals to integers: towards zero, saturating; a NaN gives zero. */
 template <class T> KC_FN int32_t kc_to_int32(T x) {
@@ -111,6 +113,15 @@ template <class T> KC_FN int64_t kc_to_int64(T x) {
 }
 template <class T> KC_FN uint32_t kc_to_uint32(T x) {
     return x != x || x <= 0 ? 0u : x >= (T)4294967296.0 ? UINT32_MAX : (uint32_t)x;
+}
+
+/* Integers to reals. GCC makes trunc(x) of a real that became an integer and is to be one again, and trunc(-0.5) is -0:
+   it must not see where the integer comes from. */
+template <class T, class I> KC_FN T kc_real(I x) {
+#if defined(__GNUC__) && !defined(__clang__) && !defined(__CUDACC__)
+    __asm__("" : "+r"(x));
+#endif
+    return (T)x;
 }
 
 /* Words of the argument block. */

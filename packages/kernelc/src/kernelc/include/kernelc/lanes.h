@@ -180,9 +180,9 @@ KC_TYPES(KC_LOADS)
     }
 KC_TYPES(KC_GATHERS)
 #undef KC_GATHERS
-KC_LANE vb kc_gather_bytes(const bool* p, vl at) {
+KC_LANE vb kc_gather_bytes(const uint8_t* p, vl at) {
     vb r;
-    for (int l = 0; l < W; ++l) r[l] = -(int32_t)p[at[l]];
+    for (int l = 0; l < W; ++l) r[l] = -(int32_t)(p[at[l]] != 0);
     return r;
 }
 #endif
@@ -388,54 +388,34 @@ KC_ORDER(vf) KC_ORDER(vi) KC_D(KC_ORDER(vd)) KC_L(KC_ORDER(vl)) KC_U(KC_ORDER(vu
 #undef KC_ORDER
 #endif
 
-#ifdef KC_MATH /* the functions that are used: KC_MATH1(exp) KC_MATH2(pow) … */
-/* ---- mathematics: the vector functions of glibc (at most 4 units in the last place), or lane by lane */
-#if defined(KC_LIBMVEC) && defined(__AVX512F__) && KC_LANES == 16
-#define KC_VECTOR_F(name, args) KC_PASTE(KC_PASTE(_ZGVeN16, args), KC_PASTE(_, name))
-#elif defined(KC_LIBMVEC) && defined(__AVX2__) && KC_LANES == 8
-#define KC_VECTOR_F(name, args) KC_PASTE(KC_PASTE(_ZGVdN8, args), KC_PASTE(_, name))
-#elif defined(KC_LIBMVEC) && defined(__SSE4_2__) && KC_LANES == 4
-#define KC_VECTOR_F(name, args) KC_PASTE(KC_PASTE(_ZGVbN4, args), KC_PASTE(_, name))
-#endif
-#if defined(KC_LIBMVEC) && defined(__AVX512F__) && KC_LANES == 8
-#define KC_VECTOR_D(name, args) KC_PASTE(KC_PASTE(_ZGVeN8, args), KC_PASTE(_, name))
-#elif defined(KC_LIBMVEC) && defined(__AVX2__) && KC_LANES == 4
-#define KC_VECTOR_D(name, args) KC_PASTE(KC_PASTE(_ZGVdN4, args), KC_PASTE(_, name))
-#endif
-#ifdef KC_VECTOR_F
-#define KC_MATH1_F(name) extern "C" vf KC_VECTOR_F(name, v)(vf); KC_LANE vf name(vf x) { return KC_VECTOR_F(name, v)(x); }
-#define KC_MATH2_F(name) extern "C" vf KC_VECTOR_F(name, vv)(vf, vf); KC_LANE vf name(vf x, vf y) { return KC_VECTOR_F(name, vv)(x, y); }
+/* ---- mathematics: the functions of functions.h that are used, KC_MATH1(exp) KC_MATH2(pow) … */
+#ifdef KC_VECTOR
+#define KC_MATH1(name) \
+    KC_LANE vf kc_##name(vf x) { return kc_pieces<kc_many_f, KC_VECTOR_F(name, v)>(x); } \
+    KC_D(KC_LANE vd kc_##name(vd x) { return kc_pieces<kc_many_d, KC_VECTOR_D(name, v)>(x); })
+#define KC_MATH2(name) \
+    KC_LANE vf kc_##name(vf x, vf y) { return kc_pieces<kc_many_f, KC_VECTOR_F(name, vv)>(x, y); } \
+    KC_D(KC_LANE vd kc_##name(vd x, vd y) { return kc_pieces<kc_many_d, KC_VECTOR_D(name, vv)>(x, y); })
 #else
-#define KC_MATH1_F(name) KC_EACH1(vf, name)
-#define KC_MATH2_F(name) KC_EACH2(vf, name)
+#define KC_MATH1(name) KC_EACH1(vf, kc_##name) KC_D(KC_EACH1(vd, kc_##name))
+#define KC_MATH2(name) KC_EACH2(vf, kc_##name) KC_D(KC_EACH2(vd, kc_##name))
 #endif
-#ifdef KC_VECTOR_D
-#define KC_MATH1_D(name) extern "C" vd KC_VECTOR_D(name, v)(vd); KC_LANE vd name(vd x) { return KC_VECTOR_D(name, v)(x); }
-#define KC_MATH2_D(name) extern "C" vd KC_VECTOR_D(name, vv)(vd, vd); KC_LANE vd name(vd x, vd y) { return KC_VECTOR_D(name, vv)(x, y); }
-#else
-#define KC_MATH1_D(name) KC_EACH1(vd, name)
-#define KC_MATH2_D(name) KC_EACH2(vd, name)
-#endif
-#define KC_MATH1(name) KC_MATH1_F(name##f) KC_D(KC_MATH1_D(name))
-#define KC_MATH2(name) KC_MATH2_F(name##f) KC_D(KC_MATH2_D(name))
 KC_MATH
 #undef KC_MATH1
 #undef KC_MATH2
-#undef KC_MATH1_F
-#undef KC_MATH2_F
-#undef KC_MATH1_D
-#undef KC_MATH2_D
-#undef KC_VECTOR_F
-#undef KC_VECTOR_D
 
 #ifdef KC_WITH_SIGMOID
-KC_LANE vf kc_sigmoid(vf x) { return 0.5f * (tanhf(0.5f * x) + 1.0f); }
-KC_D(KC_LANE vd kc_sigmoid(vd x) { return 0.5 * (tanh(0.5 * x) + 1.0); })
+#define KC_SIGMOID(V, S) \
+    KC_LANE V kc_sigmoid(V x) { \
+        const V e = kc_exp(-kc_abs(x)); \
+        return (x < 0 ? e : kc_splat((S)1)) / ((S)1 + e); \
+    }
+KC_SIGMOID(vf, float) KC_D(KC_SIGMOID(vd, double))
+#undef KC_SIGMOID
 #endif
 #ifdef KC_WITH_SOFTPLUS
-KC_LANE vf kc_softplus(vf x) { return (x > 0 ? x : (vf){}) + log1pf(expf(-kc_abs(x))); }
-KC_D(KC_LANE vd kc_softplus(vd x) { return (x > 0 ? x : (vd){}) + log1p(exp(-kc_abs(x))); })
-#endif
+KC_LANE vf kc_softplus(vf x) { return (x > 0 ? x : (vf){}) + kc_log1p(kc_exp(-kc_abs(x))); }
+KC_D(KC_LANE vd kc_softplus(vd x) { return (x > 0 ? x : (vd){}) + kc_log1p(kc_exp(-kc_abs(x))); })
 #endif
 #undef KC_EACH1
 #undef KC_EACH2
