@@ -67,6 +67,8 @@ from .frontend.intrinsics import atomic_min as atomic_min
 from .frontend.intrinsics import atomic_sub as atomic_sub
 from .frontend.intrinsics import grad as grad
 from .frontend.intrinsics import load as load
+from .frontend.intrinsics import randf as randf
+from .frontend.intrinsics import rng as rng
 from .frontend.intrinsics import static as static
 from .frontend.intrinsics import stop_grad as stop_grad
 from .frontend.intrinsics import store as store
@@ -86,7 +88,11 @@ from .runtime import jvp as jvp
 from .runtime import kernel as kernel
 from .runtime import launch as launch
 from .runtime import ones as ones
+from .runtime import reduce as reduce
 from .runtime import scalar as scalar
+from .runtime import scan as scan
+from .runtime import sort as sort
+from .runtime import unique as unique
 from .runtime import zeros as zeros
 from .runtime import zeros_like as zeros_like
 from .spatial import Bvh as Bvh
@@ -341,6 +347,14 @@ def min(a: Any, b: Any) -> Any:
 
 def mod(a: Any, b: Any) -> Any:
     """a - b * floor(a / b): the remainder with the sign of the divisor"""
+
+def noise(seed: Any, p: Any) -> Any:
+    """Perlin's noise, from -1 to 1, zero where all coordinates are whole; twice differentiable in p
+
+    noise(seed: int, p: real) -> real
+    noise(seed: int, p: vec2) -> real
+    noise(seed: int, p: vec3) -> real
+    """
 
 def normalize(v: Any) -> Any:
     """v / length(v); the zero vector stays zero, with derivative 0

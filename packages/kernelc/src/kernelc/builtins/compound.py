@@ -267,6 +267,10 @@ compound("rand", "uniform in [0, 1), the same for the same (seed, i, k) in both 
          body="random:rand", **_COUNTERS)
 compound("randn", "normal with mean 0 and deviation 1, the same for the same (seed, i, k)", np_.randn,
          body="random:randn", **_COUNTERS)
+compound("noise", "Perlin's noise, from -1 to 1, zero where all coordinates are whole; twice differentiable in p",
+         np_.noise, body="random:noise1 noise2 noise3", params="seed p",
+         signatures=("int, real -> real", "int, vec2 -> real", "int, vec3 -> real"),
+         domain=((0.0, 9999.0), (-9.0, 9.0)))
 _TEXTURE: Any = {"params": "texture uv", "signatures": ("real[2], vec2 -> real", "vec n[2], vec2 -> vec n"),
                  "make": _picture}
 compound("texture_clamp", "bilinear sample of texture[row, column], u right, v up, texel centres at half; the edge "

@@ -269,9 +269,43 @@ def rand(seed: int, i: int, k: int) -> float:
     return (_words(seed, i, k)[0] >> 8) / 2**24
 
 
-def randn(seed: int, i: int, k: int) -> float:
-    x, y, _ = _words(seed, i, k)
+def advanced(state: Any) -> tuple[int, int, int]:
+    """Where a generator stands, which moves on by one draw."""
+    at = int(state.seed), int(state.i), int(state.k)
+    state.k = (at[2] + 1) % 2**32
+    return at
+
+
+def randn(*where: Any) -> float:
+    """Of (seed, i, k), or of a generator."""
+    x, y, _ = _words(*(advanced(*where) if len(where) == 1 else where))
     return float(np.sqrt(-2 * np.log1p(-(x >> 8) / 2**24)) * np.cos(2 * np.pi * (y >> 8) / 2**24))
+
+
+def noise(seed: int, p: Any) -> float:
+    """Perlin's: the slopes at the corners of the cell around p, each times the way from its corner, blended."""
+    p = np.atleast_1d(np.asarray(p, float))
+    n, low = len(p), np.floor(p)
+    total = 0.0
+    for corner in itertools.product((0, 1), repeat=n):
+        way = p - low - corner
+        weight = np.prod([1 - np.polyval([6, -15, 10, 0, 0, 0], abs(w)) for w in way])
+        total += weight * np.dot(_corner_slope(seed, [int(c) for c in low + corner]), way)
+    return float(2 / np.sqrt(n) * total)
+
+
+def _corner_slope(seed: int, at: list[int]) -> Array:
+    """A direction of the unit sphere, the same for the same corner; in one dimension a number from -1 to 1."""
+    i, j, k = (*at, 0, 0)[:3]
+    x, y, _ = _words((seed ^ (k * 1640531527)) % 2**32, i % 2**32, j % 2**32)
+    u, v = (x >> 8) / 2**24, (y >> 8) / 2**24
+    turn = np.exp(2j * np.pi * u)
+    if len(at) == 1:
+        return np.array([2 * u - 1])
+    if len(at) == 2:
+        return np.array([turn.real, turn.imag])
+    z = 2 * v - 1
+    return np.array([*(np.sqrt(1 - z * z) * np.array([turn.real, turn.imag])), z])
 
 
 # -- arrays

@@ -82,7 +82,8 @@ class ScalarRow(Row):
 
 @entity
 class CompoundRow(Row):
-    """A function written in the kernel language: `body` is "module:function" below kernelc.lib.
+    """A function written in the kernel language: `body` is "module:function" below kernelc.lib; with several names,
+    "module:one two", one for each signature.
 
     signatures   one string per overload, for instance "vec n, vec n -> real" (see signatures.py)
     make         make(rng, types): how tests draw arguments when ranges alone do not do (a matrix that can be inverted)
@@ -97,10 +98,11 @@ class CompoundRow(Row):
     smooth: bool = True
     singular: tuple[Any, ...] = ()
 
-    def load(self) -> Any:
+    def load(self, signature: int = 0) -> Any:
         """The `@kc.func` behind this row. Loaded late: the library is written in the language that it extends."""
-        module, function = self.body.split(":")
-        return getattr(importlib.import_module(f"kernelc.lib.{module}"), function)
+        module, names = self.body.split(":")
+        functions = names.split()
+        return getattr(importlib.import_module(f"kernelc.lib.{module}"), functions[min(signature, len(functions) - 1)])
 
 
 @dataclass

@@ -26,9 +26,9 @@ from ..ir import (
 from . import intrinsics
 from .constructors import TYPES_ARE
 from .convert import Frame
+from .draws import Draws
 from .function import Func
 from .generators import yields
-from .launch_calls import LaunchCalls
 from .source import Capture, Source, always_exits
 from .values import (
     Agg,
@@ -54,7 +54,7 @@ class Gradients:
         self.function = function
 
 
-class Calls(LaunchCalls):
+class Calls(Draws):
     """Lowers calls."""
 
     def call(self, node: ast.Call) -> Any:
@@ -94,6 +94,8 @@ class Calls(LaunchCalls):
         if isinstance(target, ScalarRow):
             return self.scalar_call(target, args, node)
         if isinstance(target, CompoundRow):
+            if target.name == "randn" and len(args) == 1:
+                return self.draw("randn", args, node)
             return self.compound_call(target, args, node)
         if isinstance(target, Gradients):
             return self.partials(target.function, args, node)
@@ -213,7 +215,8 @@ class Calls(LaunchCalls):
         from ..builtins.signatures import candidates, match
 
         kinds = tuple(type_of(self.strengthen(a)) for a in args)
-        if not any(match(s, kinds) for s in row.signatures):  # type: ignore[arg-type]
+        fitting = next((n for n, s in enumerate(row.signatures) if match(s, kinds)), None)  # type: ignore[arg-type]
+        if fitting is None:
             shown = ", ".join(describe(a) for a in args)
             raise self.fail(NoOverload, f"no kc.{row.name}({shown})", node,
                             advice="candidates: " + "; ".join(candidates(row)))  # fmt: skip
@@ -223,7 +226,7 @@ class Calls(LaunchCalls):
         self.real = next((s.type for a in args for s in flatten(a) or () if s.type.is_float), self.real)
         self.frame.unrolled = 1
         try:
-            return self.inline(row.load(), args, {}, node)
+            return self.inline(row.load(fitting), args, {}, node)
         finally:
             self.real, self.frame.unrolled, self.caller = saved
 

@@ -383,7 +383,7 @@ class Control(Statements):
                 return
             self.branch(cond, lambda: self.body(node.body), lambda: self.stmt_Break(ast.Break()), node)
 
-        self.loop(None, iteration, node, [])
+        self.loop(None, iteration, node, assigned_names([ast.Expr(node.test)]))  # draws advance their state
 
     def loop(
         self, trips: Value | None, iteration: Callable[[Value], None], node: ast.For | ast.While, extra: list[str]

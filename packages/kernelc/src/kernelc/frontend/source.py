@@ -211,7 +211,17 @@ def assigned_names(nodes: list[ast.stmt]) -> list[str]:
                     target(t)
             elif isinstance(node, (ast.AugAssign, ast.AnnAssign, ast.For, ast.NamedExpr)):
                 target(node.target)
+            elif isinstance(node, ast.Call) and (state := drawn_from(node)) is not None:
+                target(state)
     return list(found)
+
+
+def drawn_from(call: ast.Call) -> ast.Name | None:
+    """The generator that a call advances, `state` of kc.randf(state) and kc.randn(state): told by the names alone."""
+    name = call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", None)
+    if name in ("randf", "randn") and len(call.args) == 1 and isinstance(call.args[0], ast.Name):
+        return call.args[0]
+    return None
 
 
 def contains(nodes: list[ast.stmt], kinds: type | tuple[type, ...], *, into_loops: bool = True) -> bool:

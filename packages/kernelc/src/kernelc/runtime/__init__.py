@@ -17,9 +17,11 @@ from .derivatives import checkpoint, jvp
 from .explain import explain, inspect
 from .kernels import Kernel, kernel
 from .launches import launch
+from .primitives import reduce, scan, sort, unique
 from .tape import Tape
 
 __all__ = [
     "Array", "Kernel", "Tape", "array", "checkpoint", "empty", "empty_like", "explain", "from_dlpack", "from_torch",
-    "full", "inspect", "jvp", "kernel", "launch", "ones", "scalar", "zeros", "zeros_like",
+    "full", "inspect", "jvp", "kernel", "launch", "ones", "reduce", "scalar", "scan", "sort", "unique", "zeros",
+    "zeros_like",
 ]  # fmt: skip
