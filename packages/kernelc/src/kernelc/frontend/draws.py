@@ -1,7 +1,7 @@
 """Random numbers from a state: kc.rng makes one, kc.randf and kc.randn draw from it and advance it.
 
-The state is a value like any other, (seed, i, k): a draw is the counter-based rand(seed, i, k), followed by k += 1. So an
-adjoint that replays a loop draws the same numbers.
+The state is a value like any other, (seed, i, k): a draw is the counter-based rand(seed, i, k), followed by k += 1.
+So an adjoint that replays a loop draws the same numbers.
 """
 
 from __future__ import annotations

@@ -41,7 +41,7 @@ where = Intrinsic(
 static = Intrinsic("static", "static(expr): the value of a Python expression, computed while compiling", lambda x: x)
 stop_grad = Intrinsic("stop_grad", "stop_grad(x): x without its gradient", lambda x: x)
 grad = Intrinsic("grad", "grad(f)(a, …): partial derivatives of a scalar function by its real arguments")
-rng = Intrinsic("rng", "rng(seed, i): a generator of random numbers, a local value: `state = kc.rng(seed, i)`", random.rng)
+rng = Intrinsic("rng", "rng(seed, i): a generator of random numbers, a local value that draws advance", random.rng)
 randf = Intrinsic("randf", "randf(state): uniform in [0, 1); advances the state, a name", random.randf)
 
 _ATOMICS = (atomic_add, atomic_sub, atomic_min, atomic_max)

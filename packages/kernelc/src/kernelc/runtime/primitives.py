@@ -121,7 +121,9 @@ def unique(a: Any) -> tuple[Array, Array]:
 
 
 # -- what all of them share
-def _recorded(run: Callable[[], None], back: Callable[[], None], reads: list[Array], writes: list[Array]) -> list[Array]:
+def _recorded(
+    run: Callable[[], None], back: Callable[[], None], reads: list[Array], writes: list[Array]
+) -> list[Array]:
     """Run an operation, and put it on the tape that is open."""
     run()
     tape = current()
