@@ -369,7 +369,7 @@ class Tape:
         entry = Entry(f"operation {len(self.entries)}", backward=backward, reads=list(reads), writes=list(writes))
         self._touch([*reads, *writes], entry)
         carried = [a for a in reads if self._carries(a)]
-        self._activate([*carried, *(a for a in writes if carried or self._carries(a))])
+        self._activate([*carried, *(a for a in writes if a.real is not None and (carried or self._carries(a)))])
         for a in writes:
             need = (a._storage, a._storage.version)
             if need in self._needed and need not in self._copies:
