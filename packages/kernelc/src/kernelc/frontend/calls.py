@@ -31,6 +31,7 @@ from .generators import yields
 from .launch_calls import LaunchCalls
 from .source import Capture, Source, always_exits
 from .values import (
+    AbsentVal,
     Agg,
     Known,
     TupleVal,
@@ -70,17 +71,25 @@ class Calls(LaunchCalls):
         if target is python.print:
             raise self.fail(Unsupported, "print(...) is a statement in kernels: it has no value", node,
                             advice="write it on a line of its own")  # fmt: skip
-        args, named = self.arguments(node)
+        args, named = self.arguments(node, absent=isinstance(target, Func))
         return self.apply(target, args, named, node)
 
-    def arguments(self, node: ast.Call) -> tuple[list[Any], dict[str, Any]]:
+    def arguments(self, node: ast.Call, *, absent: bool = False) -> tuple[list[Any], dict[str, Any]]:
+        """The arguments of a call, by position and by name. `absent`: what is absent may be passed on."""
         if any(isinstance(a, ast.Starred) for a in node.args) or any(k.arg is None for k in node.keywords):
             raise self.fail(Unsupported, "* and ** in calls are not part of the kernel language", node,
                             advice="pass the arguments one by one")  # fmt: skip
-        args = [self.expr(a) for a in node.args]
-        named = {k.arg: self.expr(k.value) for k in node.keywords if k.arg is not None}
+        lower = self.argument if absent else self.expr
+        args = [lower(a) for a in node.args]
+        named = {k.arg: lower(k.value) for k in node.keywords if k.arg is not None}
         self.at(node)
         return args, named
+
+    def argument(self, node: ast.expr) -> Any:
+        """An argument of a function, which may ask whether it is there."""
+        if isinstance(node, ast.Constant) and node.value is None:
+            return AbsentVal("None")
+        return self.expr_or_absent(node)
 
     def apply(self, target: Any, args: list[Any], named: dict[str, Any], node: ast.Call) -> Any:
         if isinstance(target, intrinsics.Intrinsic):
@@ -306,12 +315,15 @@ class Calls(LaunchCalls):
             if name not in given and name not in defaults:
                 raise self.fail(NoOverload, f"{source.name}() misses the argument {name!r}", node,
                                 advice=f"candidates: {source.name}({', '.join(names)})")  # fmt: skip
-            value = given[name] if name in given else self.wrap(defaults[name])
+            value = given[name] if name in given else self.default(name, defaults[name])
             kind = self.declared(source, name)
             if kind is not None:
                 value = self.convert(value, kind, node, f"argument {name!r} of {source.name}()")
             bound[name] = self.strengthen(value) if name in changed else value
         return bound
+
+    def default(self, name: str, value: Any) -> Any:
+        return AbsentVal(name) if value is None else self.wrap(value)
 
     def declared(self, source: Source, name: str) -> t.Type | None:
         """The annotated type of a parameter, or of the result; None where there is none."""

@@ -117,7 +117,7 @@ class Constructors(Expressions):
     def zero(self, kind: t.Type) -> Any:
         return of_type(kind, [const(s, 0) for s in t.leaves(kind)])
 
-    def construct_struct(self, kind: t.Struct, args: list[Any], named: dict[str, Any], node: ast.AST) -> Agg:
+    def construct_struct(self, kind: t.Struct, args: list[Any], named: dict[str, Any], node: ast.AST) -> Any:
         resolved = t.resolve(kind, self.real)
         assert isinstance(resolved, t.Struct)
         unknown = [n for n in named if n not in resolved.names]
@@ -131,6 +131,8 @@ class Constructors(Expressions):
             raise self.fail(
                 NoOverload, f"{kind.name} gets {', '.join(double)} twice", node, advice="name each field once"
             )
+        if resolved.is_bundle:
+            return self.construct_bundle(kind, args, named, node)
         given |= named
         leaves: list[Value] = []
         for name, field in resolved.fields:

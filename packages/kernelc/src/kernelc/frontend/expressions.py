@@ -12,12 +12,13 @@ from .. import types as t
 from ..config import config
 from ..errors import MaybeUnassigned, NoOverload, TypeMismatch, UnknownName, Unsupported, WrongIndexCount
 from ..ir import Check, Value, const
-from .convert import Convert
+from .bundles import Bundles
 from .fence import REFUSED_CONSTANTS
 from .source import MISSING, Capture, freeze
 from .values import (
     Agg,
     ArrayVal,
+    BundleVal,
     Known,
     Maybe,
     ShapeVal,
@@ -66,10 +67,13 @@ _FOR_INTEGERS = "it is for integers: use int(...)"
 _LOGIC: dict[Any, str] = {ast.BitAnd: "and", ast.BitOr: "or", ast.BitXor: "ne"}
 
 
-class Expressions(Convert, ABC):
+class Expressions(Bundles, ABC):
     """Lowers expressions."""
 
     def expr(self, node: ast.expr) -> Any:
+        return self.no_absent(self.expr_or_absent(node), node)
+
+    def expr_or_absent(self, node: ast.expr) -> Any:
         method = getattr(self, f"expr_{type(node).__name__}", None)
         if method is None:
             raise self.refuse(node)
@@ -135,6 +139,8 @@ class Expressions(Convert, ABC):
             if getattr(base.object, "__name__", "") != "kernelc":
                 self.capture(Capture(base.object, name, value, freeze(value)))
             return self.wrap(value)
+        if isinstance(base, BundleVal):
+            return self.member(base, name, node)
         if isinstance(base, ArrayVal):
             if name == "shape":
                 return ShapeVal(base.array)
@@ -467,6 +473,9 @@ class Expressions(Convert, ABC):
         raise self.fail(TypeMismatch, f"{describe(value)} is no condition", node, advice="compare it with something")
 
     def expr_Compare(self, node: ast.Compare) -> Any:
+        there = self.presence(node)
+        if there is not None:
+            return Weak(there)
         left = self.expr(node.left)
         return self.compare_chain(left, list(zip(node.ops, node.comparators, strict=True)), node)
 
@@ -492,7 +501,12 @@ class Expressions(Convert, ABC):
         return self.b.op(_COMPARE[type(op)], *self.common(a, b, node))
 
     def expr_BoolOp(self, node: ast.BoolOp) -> Any:
-        return self.bool_chain(node.values, isinstance(node.op, ast.Or), node)
+        rest, said = self.undecided(node)
+        is_or = isinstance(node.op, ast.Or)
+        if not rest:
+            return Weak(bool(said))
+        first = self.bool_chain(rest, is_or, node)
+        return first if said is None else Weak(said)
 
     def bool_chain(self, values: list[ast.expr], is_or: bool, node: ast.BoolOp) -> Any:
         first = self.expr(values[0])

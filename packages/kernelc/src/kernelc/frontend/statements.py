@@ -18,6 +18,7 @@ from .fence import REFUSED
 from .values import (
     Agg,
     ArrayVal,
+    BundleVal,
     Known,
     Maybe,
     ShapeVal,
@@ -198,22 +199,34 @@ class Statements(Calls):
         if isinstance(node, ast.Name):
             value = self.expr(node)
             kind = type_of(value)
-            if isinstance(value, (ArrayVal, TupleVal)) or kind is None:
+            if isinstance(value, (ArrayVal, TupleVal, BundleVal)) or kind is None:
                 advice = f"assign its elements: {node.id}[i] = …" if isinstance(value, ArrayVal) else "make a new one"
+                if isinstance(value, BundleVal):
+                    advice = "its members stay what the launch was given: assign elements of its arrays"
                 text = f"{describe(value)} has no parts that can be assigned"
                 raise self.fail(TypeMismatch, text, node, advice=advice)
             return Place(kind, kind, name=node.id)
         if isinstance(node, ast.Attribute):
             return self.part(self.place(node.value), node.attr, node)
         if isinstance(node, ast.Subscript):
-            base = self.expr(node.value) if isinstance(node.value, ast.Name) else None
-            if isinstance(base, ArrayVal):
+            base = self.array_in(node.value)
+            if base is not None:
                 index = tuple(self.array_index(base, self.indices(node), node))
                 element = base.array.type.element
                 return Place(element, element, array=base, index=index)
             return self.indexed(self.place(node.value), self.indices(node), node)
         raise self.fail(Unsupported, "this cannot be assigned to", node,
                         advice="names, components, fields and array elements can be")  # fmt: skip
+
+    def array_in(self, node: ast.expr) -> ArrayVal | None:
+        """The array that a name, or a member of a bundle, refers to; None if it is something else."""
+        root = node
+        while isinstance(root, ast.Attribute):
+            root = root.value
+        if not isinstance(root, ast.Name) or (root is not node and not isinstance(self.expr(root), BundleVal)):
+            return None
+        found = self.expr(node)
+        return found if isinstance(found, ArrayVal) else None
 
     def part(self, outer: Place, key: Any, node: ast.AST) -> Place:
         """A part that is known while compiling."""
