@@ -51,7 +51,7 @@ _PYTHON_NAMES = ((python.abs, "abs"), (python.min, "min"), (python.max, "max"), 
 class Gradients:
     """`kc.grad(f)` while lowering."""
 
-    def __init__(self, function: Func):
+    def __init__(self, function: Func | ScalarRow):
         self.function = function
 
 
@@ -99,6 +99,8 @@ class Calls(LaunchCalls):
             return self.inline(target, args, named, node)
         if isinstance(target, t.Struct):
             return self.construct_struct(target, args, named, node)
+        if isinstance(target, (ScalarRow, CompoundRow)):
+            args, named = self.row_by_name(target, args, named, node), {}
         self.no_names(named, str(getattr(target, "__name__", None) or getattr(target, "name", repr(target))), node)
         if isinstance(target, ScalarRow):
             return self.scalar_call(target, args, node)
@@ -109,6 +111,14 @@ class Calls(LaunchCalls):
         if isinstance(target, t.Type):
             return self.construct(target, args, node)
         return self.python_call(target, args, node)
+
+    def row_by_name(self, row: Any, args: list[Any], named: dict[str, Any], node: ast.AST) -> list[Any]:
+        """The arguments of a built-in, those given by name in their places."""
+        rest = row.params[len(args) :]
+        if named and sorted(named) != sorted(rest):
+            raise self.fail(NoOverload, f"kc.{row.name}() is called with {len(args)} arguments and {', '.join(named)}",
+                            node, advice=f"candidates: {row.name}({', '.join(row.params)})")  # fmt: skip
+        return [*args, *(named[name] for name in rest if named)]
 
     def no_names(self, named: dict[str, Any], name: str, node: ast.AST) -> None:
         if named:
@@ -390,13 +400,39 @@ class Calls(LaunchCalls):
 
     # -- derivatives inside kernels
     def call_grad(self, args: list[Any], node: ast.AST) -> Any:
+        target = args[0].object if len(args) == 1 and isinstance(args[0], Known) else None
+        target = target.load() if isinstance(target, CompoundRow) else target
+        if isinstance(target, (Func, ScalarRow)):
+            return Known(Gradients(target))
         if len(args) != 1 or not isinstance(args[0], Known) or not isinstance(args[0].object, Func):
             shown = ", ".join(map(describe, args)) or "nothing"
-            raise self.fail(TypeMismatch, f"kc.grad(f) takes a @kc.func, not {shown}", node,
+            raise self.fail(TypeMismatch, f"kc.grad(f) takes a @kc.func or a built-in, not {shown}", node,
                             advice="write a @kc.func that calls it")  # fmt: skip
         return Known(Gradients(args[0].object))
 
-    def partials(self, function: Func, args: list[Any], node: ast.Call) -> Any:
+    def partials_of_row(self, row: ScalarRow, args: list[Any], node: ast.Call) -> Any:
+        """Partial derivatives of a built-in of numbers."""
+        if len(args) != len(row.params) or not all(is_number(a) for a in args):
+            raise self.fail(NoOverload, f"no kc.grad({row.name})({', '.join(map(describe, args))})", node,
+                            advice=f"candidates: {row.name}({', '.join(row.params)}) of numbers")  # fmt: skip
+        flat = [self.as_real(v, node) for v in self.row_arguments(row, args, node)]
+        block, saved = Block([Value(v.type, name) for v, name in zip(flat, row.params, strict=True)]), self.b
+        self.b = Builder(block, saved.span)
+        try:
+            result = self.scalar_call(row, list(block.params), node)
+        finally:
+            self.b = saved
+        if not result.type.is_float:
+            raise self.fail(TypeMismatch, f"kc.grad needs a function that returns one real; {row.name} returns "
+                            f"{describe(result)}", node, advice="use it as it is: it has no derivative")  # fmt: skip
+        block.yields = [result]
+        outs = [Value(v.type, f"d{row.name}") for v in flat]
+        self.b.emit(Gradient(outs, block, flat, self.b.span))
+        return outs[0] if len(outs) == 1 else TupleVal(tuple(outs))
+
+    def partials(self, function: Func | ScalarRow, args: list[Any], node: ast.Call) -> Any:
+        if isinstance(function, ScalarRow):
+            return self.partials_of_row(function, args, node)
         bound = [self.strengthen(v) for v in self.bind(function, function.source, args, {}, node).values()]
         if any(flatten(v) is None for v in bound):
             raise self.fail(Unsupported, "kc.grad(f) is for functions of values, not of arrays", node,

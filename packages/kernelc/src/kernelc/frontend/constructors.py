@@ -168,11 +168,11 @@ class Constructors(Expressions):
 
     def call_len(self, args: list[Any], node: ast.AST) -> Any:
         if len(args) == 1 and isinstance(args[0], ArrayVal):
-            return self.b.query("shape", 0, args[0].array)
+            return self.b.query("shape", len(args[0].prefix), args[0].array)
         if len(args) == 1 and isinstance(args[0], TupleVal):
             return Weak(len(args[0].items))
         if len(args) == 1 and isinstance(args[0], ShapeVal):
-            return Weak(args[0].array.type.ndim)
+            return Weak(args[0].ndim)
         n = length_of(type_of(args[0])) if len(args) == 1 else None
         if n is None:
             shown = ", ".join(map(describe, args)) or "nothing"

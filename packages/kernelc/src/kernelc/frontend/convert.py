@@ -125,11 +125,11 @@ class Convert:
             short = {"int32": "int", "bool": "bool"} if type_of(value) is not t.INT64 else {}
             advice = f"convert it: {short.get(kind.name, f'kc.{kind}')}(...)"
         elif isinstance(kind, t.ArrayType) and not isinstance(value, AbsentVal):
-            found = repr(value.array.type) if isinstance(value, ArrayVal) else describe(value)
+            found = repr(value.type) if isinstance(value, ArrayVal) else describe(value)
             return self.fail(TypeMismatch, f"{what} is {found}, but {kind!r} is needed here", node,
                              advice="pass an array of that type and that many dimensions")  # fmt: skip
         elif isinstance(value, ArrayVal) and not t.has_arrays(kind):
-            advice = f"index it: {value.array.name}[{', '.join('ijkl'[: value.array.type.ndim])}]"
+            advice = f"index it: {value.array.name if not value.prefix else 'row'}[{', '.join('ijkl'[: value.ndim])}]"
         elif isinstance(value, AbsentVal):
             advice = f"ask first: `if {value.name} is not None:`"
         elif isinstance(value, BundleVal):
@@ -206,7 +206,7 @@ class Convert:
         elif isinstance(kind, t.Tuple) and isinstance(value, TupleVal) and len(kind.items) == len(value.items):
             return TupleVal(tuple(self.convert(v, k, node, what) for v, k in zip(value.items, kind.items, strict=True)))
         elif isinstance(kind, t.ArrayType) and isinstance(value, ArrayVal):
-            if value.array.type == kind:
+            if value.type == kind:
                 return value
         elif isinstance(value, BundleVal):
             if value.type == kind:

@@ -15,6 +15,7 @@ from . import intrinsics
 from .calls import Calls
 from .convert import holds
 from .fence import REFUSED
+from .slices import has_slice
 from .values import (
     Agg,
     ArrayVal,
@@ -126,6 +127,8 @@ class Statements(Calls):
                 if isinstance(item, ast.Starred):
                     raise self.refuse(item)
             self.unpack(target, value, node)
+        elif isinstance(target, ast.Subscript) and has_slice(target):
+            self.write_slice(target, value, node)
         elif isinstance(target, (ast.Subscript, ast.Attribute)):
             self.write(self.place(target), value, node)
         else:
@@ -180,7 +183,7 @@ class Statements(Calls):
         if isinstance(value, TupleVal):
             items = list(value.items)
         elif isinstance(value, ShapeVal):
-            items = [self.b.query("shape", axis, value.array) for axis in range(value.array.type.ndim)]
+            items = [self.b.query("shape", axis, value.array) for axis in range(value.first, value.array.type.ndim)]
         elif isinstance(value, Agg) and (n := length_of(kind)) is not None:
             items = [self.component(value, [Weak(k)], node) for k in range(n)]
         else:
@@ -219,7 +222,11 @@ class Statements(Calls):
                         advice="names, components, fields and array elements can be")  # fmt: skip
 
     def array_in(self, node: ast.expr) -> ArrayVal | None:
-        """The array that a name, or a member of a bundle, refers to; None if it is something else."""
+        """The array that a name, a member of a bundle or a row refers to; None if it is something else."""
+        if isinstance(node, ast.Subscript):
+            base = self.array_in(node.value)
+            count = len(node.slice.elts) if isinstance(node.slice, ast.Tuple) else 1
+            return self.row(base, self.indices(node), node) if base is not None and count < base.ndim else None
         root = node
         while isinstance(root, ast.Attribute):
             root = root.value
@@ -259,6 +266,16 @@ class Statements(Calls):
             self.check_bounds(index, n, outer.label, node)
             place = replace(place, kind=_type_of_part(place.kind, 0), path=(*place.path, index))
         return place
+
+    def write_slice(self, target: ast.Subscript, value: Any, node: ast.AST) -> None:
+        """`v[0:2] = w`, `M[:, j] = c`: component by component."""
+        outer = self.place(target.value) if self.array_in(target.value) is None else None
+        if outer is None:
+            raise self.refuse(next(n for n in ast.walk(target.slice) if isinstance(n, ast.Slice)))
+        kind, keys = self.slice_keys(outer.kind, target)
+        leaves = flatten(self.convert(value, kind, node, f"the value for {outer.label}")) or []
+        for key, leaf in zip(keys, leaves, strict=True):
+            self.write(self.indexed(outer, list(key), target), leaf, node)
 
     def read(self, place: Place, node: ast.AST) -> Any:
         value = self.read_whole(place, node)
@@ -336,6 +353,9 @@ class Statements(Calls):
             self.at(node)
             self.assign_name(node.target.id, self.binary(type(node.op), old, right, node), node)
             return
+        if isinstance(node.target, ast.Subscript) and has_slice(node.target):
+            self.update_slice(node.target, node)
+            return
         place = self.place(node.target)
         if place.array is not None and isinstance(node.op, (ast.Add, ast.Sub)):
             self.add_to(place, place.array, node)
@@ -345,6 +365,19 @@ class Statements(Calls):
         right = self.expr(node.value)
         self.at(node)
         self.write(place, self.binary(type(node.op), old, right, node), node)
+
+    def update_slice(self, target: ast.Subscript, node: ast.AugAssign) -> None:
+        """`v[0:2] += w` of a local value. In an array it would be several steps where `+=` is one."""
+        root: ast.expr = target
+        while isinstance(root, (ast.Subscript, ast.Attribute)):
+            root = root.value
+        if isinstance(self.expr(root), (ArrayVal, BundleVal)):
+            raise self.fail(Unsupported, "parts of an element of an array are not updated by slices", node,
+                            advice="update the components one by one, or the whole element")  # fmt: skip
+        old = self.sliced(self.expr(target.value), target)
+        right = self.expr(node.value)
+        self.at(node)
+        self.write_slice(target, self.binary(type(node.op), old, right, node), node)
 
     def add_to(self, place: Place, array: ArrayVal, node: ast.AugAssign) -> None:
         """`a[i] += v` and `a[i] -= v` are atomic."""

@@ -36,9 +36,18 @@ class TupleVal:
 
 @record
 class ArrayVal:
-    """An array parameter."""
+    """An array parameter, or a row of one: what remains of it at the indices `prefix`."""
 
     array: ArrayRef
+    prefix: tuple[Value, ...] = ()
+
+    @property
+    def ndim(self) -> int:
+        return self.array.type.ndim - len(self.prefix)
+
+    @property
+    def type(self) -> t.ArrayType:
+        return t.ArrayType(self.array.type.element, self.ndim) if self.prefix else self.array.type
 
 
 @record
@@ -59,9 +68,14 @@ class AbsentVal:
 
 @record
 class ShapeVal:
-    """`a.shape`."""
+    """`a.shape`: the sizes of an array from axis `first` on."""
 
     array: ArrayRef
+    first: int = 0
+
+    @property
+    def ndim(self) -> int:
+        return self.array.type.ndim - self.first
 
 
 @record
@@ -112,7 +126,7 @@ def type_of(value: Any) -> t.Type | None:
     if isinstance(value, (Agg, BundleVal)):
         return value.type
     if isinstance(value, ArrayVal):
-        return value.array.type
+        return value.type
     if isinstance(value, TupleVal):
         items = [type_of(v) for v in value.items]
         return t.Tuple(tuple(i for i in items if i is not None))
@@ -126,7 +140,7 @@ def describe(value: Any) -> str:
     if isinstance(value, Known):
         return _describe_object(value.object)
     if isinstance(value, ArrayVal):
-        return f"the array {value.array.name}"
+        return f"a row of {value.array.name}" if value.prefix else f"the array {value.array.name}"
     if isinstance(value, BundleVal):
         return f"the {value.type.name} {value.name}" if value.name != value.type.name else f"a {value.name}"
     if isinstance(value, AbsentVal):

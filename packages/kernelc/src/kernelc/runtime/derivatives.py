@@ -105,8 +105,8 @@ def checkpoint(step: Callable[[int], Any], state: Sequence[Any], steps: int, eve
     """Run `step(k)` for k = 0 … steps-1 on the current tape, keeping the state only `every` steps (default: √steps).
 
     `state` are the arrays that go from one step to the next, or bundles of them; `step` reads and updates them in
-    place by launches, and may read other arrays, whose gradients are accumulated. The reverse sweep restores a kept state, records the
-    steps from there, and goes back through them: memory for √steps states and √steps recorded steps.
+    place by launches, and may read other arrays, whose gradients are accumulated. The reverse sweep restores a kept
+    state, records the steps from there, and goes back through them: memory for √steps states and √steps recorded steps.
     """
     if steps < 0:
         raise WrongChoice(f"steps cannot be {steps}", advice="it is how often the step runs: zero or more")
