@@ -1,7 +1,8 @@
 """Rows of arrays, slices of vectors and matrices, and the operators that go with them."""
 
-import kernelc as kc
 from laws.bench import N, case, leaf, whole, zeros
+
+import kernelc as kc
 
 
 @kc.func

@@ -365,8 +365,8 @@ class Control(Statements):
         """The bounds of `reversed(range(start, stop, step))`."""
         numbers = [static_int(v) for v in (start, stop, step)]
         if None not in numbers:
-            back = range(*numbers)[::-1]  # type: ignore[arg-type]
-            return Weak(back.start), Weak(back.stop), Weak(back.step)
+            known = range(*numbers)[::-1]  # type: ignore[arg-type]
+            return Weak(known.start), Weak(known.stop), Weak(known.step)
         first, last, stride = (self.b.cast(t.INT64, self.as_index(v, node.iter)) for v in (start, stop, step))
         trips = self.trip_count(first, last, stride, node)
         begin = self.b.op("add", first, self.b.op("mul", self.b.op("sub", trips, const(t.INT64, 1)), stride))

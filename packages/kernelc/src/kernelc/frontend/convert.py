@@ -205,10 +205,7 @@ class Convert:
                 return self.number(value, kind, node, what)
         elif isinstance(kind, t.Tuple) and isinstance(value, TupleVal) and len(kind.items) == len(value.items):
             return TupleVal(tuple(self.convert(v, k, node, what) for v, k in zip(value.items, kind.items, strict=True)))
-        elif isinstance(kind, t.ArrayType) and isinstance(value, ArrayVal):
-            if value.type == kind:
-                return value
-        elif isinstance(value, BundleVal):
+        elif (isinstance(kind, t.ArrayType) and isinstance(value, ArrayVal)) or isinstance(value, BundleVal):
             if value.type == kind:
                 return value
         elif isinstance(value, Agg):

@@ -13,8 +13,8 @@ from ..builtins import TABLE
 from ..config import config
 from ..errors import MaybeUnassigned, NoOverload, TypeMismatch, UnknownName, Unsupported, WrongIndexCount
 from ..ir import Check, Value, const
-from .slices import Slices, has_slice
 from .fence import REFUSED_CONSTANTS
+from .slices import Slices, has_slice
 from .source import MISSING, Capture, freeze
 from .values import (
     Agg,
