@@ -69,7 +69,8 @@ def weighted(m: Masses, y: kc.Array[float]):
 
 
 def test_bundles_with_and_without_a_member_are_two_kernels(write):
-    ahead = [*aot.kernels(weighted, reals=(kc.float32,)), *aot.kernels(weighted, reals=(kc.float32,), absent=("m.scale",))]
+    single = {"reals": (kc.float32,)}
+    ahead = [*aot.kernels(weighted, **single), *aot.kernels(weighted, **single, absent=("m.scale",))]
     both = write(generate.declared(types.SimpleNamespace(__name__="m", AHEAD=ahead)))
     assert both["baseline"] == 2 * ["weighted float32 adjoint"] + 2 * ["weighted float32 forward"]
     wrong = types.SimpleNamespace(__name__="m", AHEAD=aot.kernels(weighted, absent=("m.x",)))
