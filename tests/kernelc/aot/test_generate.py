@@ -53,6 +53,31 @@ def test_pieces_of_a_kernel(write):
     }  # fmt: skip
 
 
+@kc.struct
+class Masses:
+    x: kc.Array[float]
+    scale: kc.Array[float] | None
+
+
+@kc.kernel
+def weighted(m: Masses, y: kc.Array[float]):
+    i = kc.tid()
+    if m.scale is not None:
+        y[i] = m.x[i] * m.scale[i]
+    else:
+        y[i] = m.x[i]
+
+
+def test_bundles_with_and_without_a_member_are_two_kernels(write):
+    single = {"reals": (kc.float32,)}
+    ahead = [*aot.kernels(weighted, **single), *aot.kernels(weighted, **single, absent=("m.scale",))]
+    both = write(generate.declared(types.SimpleNamespace(__name__="m", AHEAD=ahead)))
+    assert both["baseline"] == 2 * ["weighted float32 adjoint"] + 2 * ["weighted float32 forward"]
+    wrong = types.SimpleNamespace(__name__="m", AHEAD=aot.kernels(weighted, absent=("m.x",)))
+    with pytest.raises(kc.WrongUse, match=r"no kernel has an optional member m\.x"):
+        generate.declared(wrong)
+
+
 def test_what_has_no_lanes_or_no_gradient_has_no_pieces_of_them(write):
     forward = ["count float32 forward", "count float64 forward"]
     assert write(aot.kernels(count)) == {"baseline": forward[:1], "avx2": [], "avx512": []}

@@ -18,7 +18,6 @@ import kernelc as kc
 from kernelc import types as t
 from kernelc.codegen import Code, counted_for
 from kernelc.runtime.cuda import operations
-from kernelc.runtime.explain import real_arrays
 from kernelc.runtime.kernels import Kernel
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -50,7 +49,8 @@ class Found:
     def codes(self, real: t.Scalar, number: int) -> dict[str, Code]:
         """Its CUDA: forward, adjoint if it has one, and what counts for it where that is needed."""
         dense = frozenset(i for i, k in enumerate(self.kernel.params.values()) if isinstance(k, t.ArrayType))
-        seeds, variant = real_arrays(self.kernel), self.kernel.variant(real)
+        variant = self.kernel.variant(real)
+        seeds = variant.all_reals
         jobs = {"forward": frozenset()}
         with contextlib.suppress(kc.NotDifferentiable):
             jobs["adjoint"] = seeds

@@ -433,4 +433,29 @@ def known_conditions_in_short_loops(n):
     return r
 
 
+# -- backwards, and over tuples
+@laws.values(int, int, int, gives=int, over=STEPS)
+def backwards_with_any_step(a, b, s):
+    r = 1
+    for k in reversed(range(a, b, s)):
+        r = r * 3 + k
+    return r
+
+
+@laws.values(int, gives=int, over=COUNTS)
+def tuples_with_exits(n):
+    r = 1
+    for k, j in ((1, 2), (5, 3), (2, 7)):
+        if k > n:
+            continue
+        for m in (j, n):
+            r = r * 3 + m
+            if r > 100:
+                break
+        r += k
+        if r > 300:
+            return r
+    return r
+
+
 test_loops_mean_what_python_means = laws.test()

@@ -21,6 +21,7 @@ from kernelc.runtime import Array
 from kernelc.runtime.arrays import as_view
 from kernelc.runtime.compile import Options
 from kernelc.runtime.kernels import Kernel
+from kernelc.structs import arrays_in
 
 CASES: dict[str, Case] = {}
 SMALL, MIDDLE, LARGE = 3, 35, 20_000
@@ -216,7 +217,7 @@ class Push(Run):
 
     def __call__(self, kernel: Kernel, dim: Any, inputs: Any, outputs: Any = ()) -> None:
         args = [*inputs, *outputs]
-        arrays = [a for a in args if isinstance(a, Array)]
+        arrays = [a for a in arrays_in(args) if isinstance(a, Array)]
         given = {a: as_view(a, self.dots[a._storage][1]) for a in arrays if a._storage in self.dots}
         if not given:
             return super().__call__(kernel, dim, args)

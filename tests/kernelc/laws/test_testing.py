@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 
 import kernelc as kc
+from kernelc.structs import StructValue
 
 
 @kc.struct
@@ -214,7 +215,7 @@ def test_there_are_values_and_arrays_of_every_type(dtype, data):
     array = data.draw(kc.testing.arrays(dtype, 2))
     assert len(array) == 2 and (array.real in (None, kc.float64) or dtype is kc.float32)
     value = data.draw(kc.testing.values(dtype))
-    if not isinstance(value, kc.testing.strategies.t.StructValue):
+    if not isinstance(value, StructValue):
         assert np.shape(value) == array.numpy().shape[1:]
 
 

@@ -227,12 +227,14 @@ def cw_div(a: Any, b: Any) -> Any:
     """quotients of components
 
     cw_div(a: vec n, b: vec n) -> vec n
+    cw_div(a: mat r c, b: mat r c) -> mat r c
     """
 
 def cw_mul(a: Any, b: Any) -> Any:
     """products of components
 
     cw_mul(a: vec n, b: vec n) -> vec n
+    cw_mul(a: mat r c, b: mat r c) -> mat r c
     """
 
 def ddot(a: Any, b: Any) -> Any:

@@ -21,6 +21,15 @@ class Type:
 
     __slots__ = ()
 
+    def __or__(self, other: Any) -> Optional:
+        """`kc.Array[float] | None`: a member or parameter that may be absent."""
+        if other is not None:
+            return NotImplemented
+        if not has_arrays(self):
+            raise WrongType(f"{self!r} | None: only arrays, and structs that hold some, may be absent",
+                            advice="give it a value that stands for nothing, or put it into an array")  # fmt: skip
+        return Optional(self)
+
 
 @entity
 class Scalar(Type):
@@ -206,9 +215,11 @@ class Struct(Type):
     def __hash__(self) -> int:
         return hash((self.name, self.fields))
 
-    def __call__(self, *values: Any, **named: Any) -> StructValue:
-        """Outside a kernel: a value with these fields; those that are not given are zero."""
-        return StructValue(self, values, named)
+    def __call__(self, *values: Any, **named: Any) -> Any:
+        """Outside a kernel: a value with these fields, or a bundle of these arrays; what is not given is zero."""
+        from .structs import Bundle, StructValue
+
+        return Bundle(self, values, named) if self.is_bundle else StructValue(self, values, named)
 
     def __repr__(self) -> str:
         return self.name
@@ -217,23 +228,10 @@ class Struct(Type):
     def names(self) -> tuple[str, ...]:
         return tuple(name for name, _ in self.fields)
 
-
-class StructValue:
-    """A Python-side instance of a struct: plain attributes, passed to kernels by value."""
-
-    def __init__(self, struct: Struct, values: tuple[Any, ...], named: dict[str, Any]):
-        unknown = [n for n in named if n not in struct.names]
-        if unknown or len(values) > len(struct.fields):
-            found = ", ".join(unknown) if unknown else f"{len(values)} of them"
-            raise WrongUse(f"{struct.name} has the fields {', '.join(struct.names)}, not {found}",
-                           advice=f"write {struct.name}({', '.join(f'{n}=…' for n in struct.names)})")  # fmt: skip
-        self.struct = struct
-        given = dict(zip(struct.names, values, strict=False)) | named
-        for name, type in struct.fields:
-            setattr(self, name, given[name] if name in given else zero_value(type))
-
-    def __repr__(self) -> str:
-        return f"{self.struct.name}({', '.join(f'{n}={getattr(self, n)!r}' for n in self.struct.names)})"
+    @cached_property
+    def is_bundle(self) -> bool:
+        """Whether it holds arrays, itself or in a member: then it is no value, and kernels take it by reference."""
+        return any(has_arrays(kind) for _, kind in self.fields)
 
 
 @record
@@ -246,6 +244,41 @@ class ArrayType(Type):
     def __repr__(self) -> str:
         return f"Array[{self.element!r}, {self.ndim}]"
 
+    def __call__(self, *values: Any, **named: Any) -> Any:
+        # Also because `typing` of Python 3.10 takes only what can be called for an annotation.
+        raise WrongUse(f"kc.{self!r} is an annotation", advice="make an array with kc.array, kc.zeros, …")
+
+
+@record
+class Optional(Type):
+    """`kc.Array[...] | None`: an array, or a struct that holds some, that may be absent."""
+
+    kind: Type
+
+    def __repr__(self) -> str:
+        return f"{self.kind!r} | None"
+
+    def __call__(self, *values: Any, **named: Any) -> Any:
+        raise WrongUse(f"{self!r} is an annotation", advice="pass an array, or None")
+
+
+def has_arrays(kind: Type) -> bool:
+    """Whether a type refers to memory: an array, or a struct that holds one."""
+    if isinstance(kind, Optional):
+        kind = kind.kind
+    return isinstance(kind, ArrayType) or (isinstance(kind, Struct) and kind.is_bundle)
+
+
+def members(name: str, kind: Type) -> Iterator[tuple[str, Type]]:
+    """A parameter as arrays and values: those of a bundle one by one, as `bodies.x`, also those that may be absent."""
+    if isinstance(kind, Optional):
+        kind = kind.kind
+    if isinstance(kind, Struct) and kind.is_bundle:
+        for field, inner in kind.fields:
+            yield from members(f"{name}.{field}", inner)
+    else:
+        yield name, kind
+
 
 class _ArrayFactory:
     """`kc.Array[T]` and `kc.Array[T, ndim]`."""
@@ -256,6 +289,16 @@ class _ArrayFactory:
             raise WrongType(f"kc.Array[T, ndim] has 1 to 4 dimensions, not {ndim!r}",
                             advice="write kc.Array[float] or kc.Array[float, 2]")  # fmt: skip
         return ArrayType(as_type(element), ndim)
+
+
+def optional_members(name: str, kind: Type) -> Iterator[str]:
+    """The names of what may be absent in a parameter, itself included."""
+    if isinstance(kind, Optional):
+        yield name
+        kind = kind.kind
+    if isinstance(kind, Struct) and kind.is_bundle:
+        for field, inner in kind.fields:
+            yield from optional_members(f"{name}.{field}", inner)
 
 
 def as_type(annotation: Any) -> Type:
@@ -295,6 +338,8 @@ def resolve(type: Type, real: Scalar) -> Type:
         return Struct(type.name, tuple((n, resolve(t, real)) for n, t in type.fields), type.origin or type)
     if isinstance(type, ArrayType):
         return ArrayType(resolve(type.element, real), type.ndim)
+    if isinstance(type, Optional):
+        return Optional(resolve(type.kind, real))
     return type
 
 
@@ -375,7 +420,7 @@ def zero_value(type: Type) -> Any:
 
 
 def struct(cls: type) -> Struct:
-    """Class decorator: annotated fields become a value type of the kernel language."""
+    """Class decorator: annotated fields become a value type of the kernel language, or a bundle if some are arrays."""
     import typing
 
     fields = tuple((name, as_type(t)) for name, t in typing.get_type_hints(cls).items())

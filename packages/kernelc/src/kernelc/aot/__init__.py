@@ -36,6 +36,14 @@ class Ahead:
     boxed: tuple[str, ...] = ()
     """The parameters, other than arrays, that launches give as arrays of one element."""
 
+    absent: tuple[str, ...] = ()
+    """The optional members that launches leave out, as "bodies.wind"."""
+
+    @property
+    def left_out(self) -> tuple[str, ...]:
+        """Those of `absent` that the kernel has, in its order."""
+        return tuple(name for name in self.kernel.optional if name in self.absent)
+
     @property
     def given_as_arrays(self) -> tuple[str, ...]:
         """Those of `boxed` that the kernel has, in its order."""
@@ -43,15 +51,17 @@ class Ahead:
 
 
 def kernels(
-    *what: Any, adjoint: bool = True, lanes: bool = True, reals: tuple[Any, ...] = (), boxed: tuple[str, ...] = ()
-) -> list[Ahead]:
+    *what: Any, adjoint: bool = True, lanes: bool = True, reals: tuple[Any, ...] = (), boxed: tuple[str, ...] = (),
+    absent: tuple[str, ...] = (),
+) -> list[Ahead]:  # fmt: skip
     """Declare kernels, or all kernels that are defined in modules.
 
     boxed: the names of numbers that launches give as arrays of one element, where a kernel has them.
-    Of two declarations of one kernel, with the same numbers as arrays, the later one holds.
+    absent: the optional members of bundles that launches leave out, as "bodies.wind", where a kernel has them.
+    Of two declarations of one kernel, with the same numbers as arrays and the same members, the later one holds.
     """
     found = [kernel for one in what for kernel in _kernels_of(one)]
-    return [Ahead(kernel, adjoint, lanes, reals or Ahead.reals, boxed) for kernel in found]
+    return [Ahead(kernel, adjoint, lanes, reals or Ahead.reals, boxed, absent) for kernel in found]
 
 
 def brings(package: str) -> bool:

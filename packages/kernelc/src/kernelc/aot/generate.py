@@ -46,7 +46,11 @@ def declared(module: ModuleType) -> list[Ahead]:
     if unknown:
         raise WrongUse(f"{module.__name__}: no kernel has a number called {' or '.join(sorted(unknown))}",
                        advice="boxed=(...) names parameters that are no arrays")  # fmt: skip
-    return list({(one.kernel, one.given_as_arrays): one for one in found}.values())
+    unknown = {name for one in found for name in one.absent} - {name for one in found for name in one.kernel.optional}
+    if unknown:
+        raise WrongUse(f"{module.__name__}: no kernel has an optional member {' or '.join(sorted(unknown))}",
+                       advice='absent=(...) names members of parameters, as "bodies.wind"')  # fmt: skip
+    return list({(one.kernel, one.given_as_arrays, one.left_out): one for one in found}.values())
 
 
 def write(ahead: Sequence[Ahead], folder: Path, machine: str, names: Sequence[str] = ()) -> None:
@@ -104,7 +108,7 @@ def _pieces(number: int) -> list[Piece]:
     ahead, levels = _work[0][number], _work[1]
     found = []
     for real in ahead.reals:
-        variant = ahead.kernel.variant(real, ahead.given_as_arrays)
+        variant = ahead.kernel.variant(real, ahead.given_as_arrays, ahead.left_out)
         arrays = frozenset(i for i, p in enumerate(variant.kernel.params) if p.array is not None)
         wanted = [("forward", frozenset[int]())]
         if ahead.adjoint and _has_adjoint(variant):

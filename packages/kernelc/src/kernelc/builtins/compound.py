@@ -92,9 +92,9 @@ compound("length_sq", "square of the length", lambda v: np.dot(v, v), body="vect
 compound("normalize", "v / length(v); the zero vector stays zero, with derivative 0", np_.normalize,
          body="vector:normalize", params="v", signatures=("vec n -> vec n", "quat -> quat"), singular=((_ZERO,),))
 compound("cw_mul", "products of components", np.multiply, body="vector:cw_mul", params="a b",
-         signatures=("vec n, vec n -> vec n",))
+         signatures=("vec n, vec n -> vec n", "mat r c, mat r c -> mat r c"))
 compound("cw_div", "quotients of components", np.divide, body="vector:cw_div", params="a b",
-         signatures=("vec n, vec n -> vec n",), domain=((-2.0, 2.0), (0.5, 2.0)))
+         signatures=("vec n, vec n -> vec n", "mat r c, mat r c -> mat r c"), domain=((-2.0, 2.0), (0.5, 2.0)))
 compound("outer", "the matrix a bᵀ", np.outer, body="vector:outer", params="a b",
          signatures=("vec r, vec c -> mat r c",))
 compound("reflect", "v mirrored at the plane with the unit normal n", np_.reflect, body="vector:reflect", params="v n",

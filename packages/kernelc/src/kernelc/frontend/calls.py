@@ -31,6 +31,7 @@ from .function import Func
 from .generators import yields
 from .source import Capture, Source, always_exits
 from .values import (
+    AbsentVal,
     Agg,
     Known,
     TupleVal,
@@ -50,7 +51,7 @@ _PYTHON_NAMES = ((python.abs, "abs"), (python.min, "min"), (python.max, "max"), 
 class Gradients:
     """`kc.grad(f)` while lowering."""
 
-    def __init__(self, function: Func):
+    def __init__(self, function: Func | ScalarRow):
         self.function = function
 
 
@@ -70,17 +71,25 @@ class Calls(Draws):
         if target is python.print:
             raise self.fail(Unsupported, "print(...) is a statement in kernels: it has no value", node,
                             advice="write it on a line of its own")  # fmt: skip
-        args, named = self.arguments(node)
+        args, named = self.arguments(node, absent=isinstance(target, Func))
         return self.apply(target, args, named, node)
 
-    def arguments(self, node: ast.Call) -> tuple[list[Any], dict[str, Any]]:
+    def arguments(self, node: ast.Call, *, absent: bool = False) -> tuple[list[Any], dict[str, Any]]:
+        """The arguments of a call, by position and by name. `absent`: what is absent may be passed on."""
         if any(isinstance(a, ast.Starred) for a in node.args) or any(k.arg is None for k in node.keywords):
             raise self.fail(Unsupported, "* and ** in calls are not part of the kernel language", node,
                             advice="pass the arguments one by one")  # fmt: skip
-        args = [self.expr(a) for a in node.args]
-        named = {k.arg: self.expr(k.value) for k in node.keywords if k.arg is not None}
+        lower = self.argument if absent else self.expr
+        args = [lower(a) for a in node.args]
+        named = {k.arg: lower(k.value) for k in node.keywords if k.arg is not None}
         self.at(node)
         return args, named
+
+    def argument(self, node: ast.expr) -> Any:
+        """An argument of a function, which may ask whether it is there."""
+        if isinstance(node, ast.Constant) and node.value is None:
+            return AbsentVal("None")
+        return self.expr_or_absent(node)
 
     def apply(self, target: Any, args: list[Any], named: dict[str, Any], node: ast.Call) -> Any:
         if isinstance(target, intrinsics.Intrinsic):
@@ -90,6 +99,8 @@ class Calls(Draws):
             return self.inline(target, args, named, node)
         if isinstance(target, t.Struct):
             return self.construct_struct(target, args, named, node)
+        if isinstance(target, (ScalarRow, CompoundRow)):
+            args, named = self.row_by_name(target, args, named, node), {}
         self.no_names(named, str(getattr(target, "__name__", None) or getattr(target, "name", repr(target))), node)
         if isinstance(target, ScalarRow):
             return self.scalar_call(target, args, node)
@@ -102,6 +113,14 @@ class Calls(Draws):
         if isinstance(target, t.Type):
             return self.construct(target, args, node)
         return self.python_call(target, args, node)
+
+    def row_by_name(self, row: Any, args: list[Any], named: dict[str, Any], node: ast.AST) -> list[Any]:
+        """The arguments of a built-in, those given by name in their places."""
+        rest = row.params[len(args) :]
+        if named and sorted(named) != sorted(rest):
+            raise self.fail(NoOverload, f"kc.{row.name}() is called with {len(args)} arguments and {', '.join(named)}",
+                            node, advice=f"candidates: {row.name}({', '.join(row.params)})")  # fmt: skip
+        return [*args, *(named[name] for name in rest if named)]
 
     def no_names(self, named: dict[str, Any], name: str, node: ast.AST) -> None:
         if named:
@@ -309,12 +328,15 @@ class Calls(Draws):
             if name not in given and name not in defaults:
                 raise self.fail(NoOverload, f"{source.name}() misses the argument {name!r}", node,
                                 advice=f"candidates: {source.name}({', '.join(names)})")  # fmt: skip
-            value = given[name] if name in given else self.wrap(defaults[name])
+            value = given[name] if name in given else self.default(name, defaults[name])
             kind = self.declared(source, name)
             if kind is not None:
                 value = self.convert(value, kind, node, f"argument {name!r} of {source.name}()")
             bound[name] = self.strengthen(value) if name in changed else value
         return bound
+
+    def default(self, name: str, value: Any) -> Any:
+        return AbsentVal(name) if value is None else self.wrap(value)
 
     def declared(self, source: Source, name: str) -> t.Type | None:
         """The annotated type of a parameter, or of the result; None where there is none."""
@@ -381,13 +403,39 @@ class Calls(Draws):
 
     # -- derivatives inside kernels
     def call_grad(self, args: list[Any], node: ast.AST) -> Any:
+        target = args[0].object if len(args) == 1 and isinstance(args[0], Known) else None
+        target = target.load() if isinstance(target, CompoundRow) else target
+        if isinstance(target, (Func, ScalarRow)):
+            return Known(Gradients(target))
         if len(args) != 1 or not isinstance(args[0], Known) or not isinstance(args[0].object, Func):
             shown = ", ".join(map(describe, args)) or "nothing"
-            raise self.fail(TypeMismatch, f"kc.grad(f) takes a @kc.func, not {shown}", node,
+            raise self.fail(TypeMismatch, f"kc.grad(f) takes a @kc.func or a built-in, not {shown}", node,
                             advice="write a @kc.func that calls it")  # fmt: skip
         return Known(Gradients(args[0].object))
 
-    def partials(self, function: Func, args: list[Any], node: ast.Call) -> Any:
+    def partials_of_row(self, row: ScalarRow, args: list[Any], node: ast.Call) -> Any:
+        """Partial derivatives of a built-in of numbers."""
+        if len(args) != len(row.params) or not all(is_number(a) for a in args):
+            raise self.fail(NoOverload, f"no kc.grad({row.name})({', '.join(map(describe, args))})", node,
+                            advice=f"candidates: {row.name}({', '.join(row.params)}) of numbers")  # fmt: skip
+        flat = [self.as_real(v, node) for v in self.row_arguments(row, args, node)]
+        block, saved = Block([Value(v.type, name) for v, name in zip(flat, row.params, strict=True)]), self.b
+        self.b = Builder(block, saved.span)
+        try:
+            result = self.scalar_call(row, list(block.params), node)
+        finally:
+            self.b = saved
+        if not result.type.is_float:
+            raise self.fail(TypeMismatch, f"kc.grad needs a function that returns one real; {row.name} returns "
+                            f"{describe(result)}", node, advice="use it as it is: it has no derivative")  # fmt: skip
+        block.yields = [result]
+        outs = [Value(v.type, f"d{row.name}") for v in flat]
+        self.b.emit(Gradient(outs, block, flat, self.b.span))
+        return outs[0] if len(outs) == 1 else TupleVal(tuple(outs))
+
+    def partials(self, function: Func | ScalarRow, args: list[Any], node: ast.Call) -> Any:
+        if isinstance(function, ScalarRow):
+            return self.partials_of_row(function, args, node)
         bound = [self.strengthen(v) for v in self.bind(function, function.source, args, {}, node).values()]
         if any(flatten(v) is None for v in bound):
             raise self.fail(Unsupported, "kc.grad(f) is for functions of values, not of arrays", node,

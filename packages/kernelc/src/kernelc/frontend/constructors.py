@@ -117,7 +117,7 @@ class Constructors(Expressions):
     def zero(self, kind: t.Type) -> Any:
         return of_type(kind, [const(s, 0) for s in t.leaves(kind)])
 
-    def construct_struct(self, kind: t.Struct, args: list[Any], named: dict[str, Any], node: ast.AST) -> Agg:
+    def construct_struct(self, kind: t.Struct, args: list[Any], named: dict[str, Any], node: ast.AST) -> Any:
         resolved = t.resolve(kind, self.real)
         assert isinstance(resolved, t.Struct)
         unknown = [n for n in named if n not in resolved.names]
@@ -131,6 +131,8 @@ class Constructors(Expressions):
             raise self.fail(
                 NoOverload, f"{kind.name} gets {', '.join(double)} twice", node, advice="name each field once"
             )
+        if resolved.is_bundle:
+            return self.construct_bundle(kind, args, named, node)
         given |= named
         leaves: list[Value] = []
         for name, field in resolved.fields:
@@ -166,11 +168,11 @@ class Constructors(Expressions):
 
     def call_len(self, args: list[Any], node: ast.AST) -> Any:
         if len(args) == 1 and isinstance(args[0], ArrayVal):
-            return self.b.query("shape", 0, args[0].array)
+            return self.b.query("shape", len(args[0].prefix), args[0].array)
         if len(args) == 1 and isinstance(args[0], TupleVal):
             return Weak(len(args[0].items))
         if len(args) == 1 and isinstance(args[0], ShapeVal):
-            return Weak(args[0].array.type.ndim)
+            return Weak(args[0].ndim)
         n = length_of(type_of(args[0])) if len(args) == 1 else None
         if n is None:
             shown = ", ".join(map(describe, args)) or "nothing"

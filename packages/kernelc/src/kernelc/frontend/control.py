@@ -168,7 +168,8 @@ class Control(Statements):
         if flatten(a) is None or flatten(b) is None:
             if a == b:
                 return a
-            raise self.fail(Unsupported, f"{name!r} means different things on the two branches: {describe(a)} and "
+            what = repr(name) if not name.startswith("$") else "this"
+            raise self.fail(Unsupported, f"{what} means different things on the two branches: {describe(a)} and "
                             f"{describe(b)}", node, advice="choose between values: use each on its branch")  # fmt: skip
         return rebuild(a, self.phis(name, flatten(a) or [], flatten(b) or [], statement))
 
@@ -237,6 +238,9 @@ class Control(Statements):
         function = self.generator(node.iter)
         if function is not None:
             return self.for_yielded(function, node)
+        items = self.items_of(node.iter)
+        if items is not None:
+            return self.for_items(items, node)
         if not isinstance(node.target, ast.Name):
             raise self.fail(Unsupported, "a loop has one name for its counter", node.target,
                             advice="write `for k in range(n):`")  # fmt: skip
@@ -299,11 +303,49 @@ class Control(Statements):
             self.calls.pop()
         self.frame.env = {name: value for name, value in self.frame.env.items() if not name.endswith(mark)}
 
+    def items_of(self, node: ast.expr) -> list[Any] | None:
+        """The items of a tuple, or of a captured list, that a loop runs over; None if it runs over something else."""
+        if not isinstance(node, (ast.Tuple, ast.Name, ast.Attribute)):
+            return None
+        found = self.expr(node)
+        return list(found.items) if isinstance(found, TupleVal) else None
+
+    def for_items(self, items: list[Any], node: ast.For) -> None:
+        """A loop over a tuple: one iteration after the other, each guarded by the exits of those before."""
+        names = [*assigned_names([ast.copy_location(ast.Assign([node.target], node.iter), node)]),
+                 *assigned_names(node.body)]  # fmt: skip
+        nothing = Maybe("inside a loop", self.span(node))
+        fresh = [n for n in dict.fromkeys(names) if isinstance(self.frame.env.get(n, nothing), Maybe)]
+
+        def run(left: list[Any]) -> None:
+            if not left:
+                return
+            for name in fresh:
+                self.frame.env.pop(name, None)
+            self.assign(node.target, left[0], node)
+            self.body(node.body)
+            env = self.frame.env
+            env["$cont"] = FALSE
+            gone = _canonical(self.b.op("or", env.get("$brk", FALSE), env.get("$ret", FALSE)))
+            if gone is FALSE:
+                run(left[1:])
+            elif gone is not TRUE and left[1:]:
+                self.branch(gone, lambda: None, lambda: run(left[1:]), node)
+
+        self.frame.unrolled *= max(1, len(items))
+        run(items)
+        self.frame.unrolled //= max(1, len(items))
+        self.frame.env["$brk"] = self.frame.env["$cont"] = FALSE
+        self.frame.env.update(dict.fromkeys(fresh, nothing))
+
     def range_of(self, node: ast.For) -> tuple[Any, Any, Any]:
         call = node.iter
         callee = self.expr(call.func) if isinstance(call, ast.Call) else None
+        if isinstance(call, ast.Call) and isinstance(callee, Known) and callee.object is reversed:
+            if len(call.args) == 1 and not call.keywords:
+                return self.backwards(*self.range_of(_over(node, call.args[0])), node)
         if not (isinstance(call, ast.Call) and isinstance(callee, Known) and callee.object is range):
-            raise self.fail(Unsupported, "`for` runs over range(...), or over a func that yields", node.iter,
+            raise self.fail(Unsupported, "`for` runs over range(...), a tuple, or a func that yields", node.iter,
                             advice="write `for i in range(n):` and index with i")  # fmt: skip
         args = [self.expr(a) for a in call.args]
         if not 1 <= len(args) <= 3 or call.keywords:
@@ -318,6 +360,20 @@ class Control(Statements):
         if static_int(step) == 0:
             raise self.fail(TypeMismatch, "the step of range() is 0", call, advice="count up or down")
         return args[0], args[1], step
+
+    def backwards(self, start: Any, stop: Any, step: Any, node: ast.For) -> tuple[Any, Any, Any]:
+        """The bounds of `reversed(range(start, stop, step))`."""
+        numbers = [static_int(v) for v in (start, stop, step)]
+        if None not in numbers:
+            known = range(*numbers)[::-1]  # type: ignore[arg-type]
+            return Weak(known.start), Weak(known.stop), Weak(known.step)
+        first, last, stride = (self.b.cast(t.INT64, self.as_index(v, node.iter)) for v in (start, stop, step))
+        trips = self.trip_count(first, last, stride, node)
+        begin = self.b.op("add", first, self.b.op("mul", self.b.op("sub", trips, const(t.INT64, 1)), stride))
+        back = [begin, self.b.op("sub", first, stride), self.b.op("neg", stride)]
+        if not any(isinstance(v, Value) and v.type is not t.INT32 for v in (start, stop, step)):
+            back = [self.b.cast(t.INT32, v) for v in back]  # the counter is what it is forwards
+        return back[0], back[1], Weak(-numbers[2]) if numbers[2] is not None else back[2]
 
     def trip_count(self, first: Value, last: Value, step: Value, node: ast.AST) -> Value:
         """max(0, ceil((last - first) / step)), for either sign of the step."""
@@ -487,6 +543,11 @@ class Control(Statements):
                 self.b, self.frame.env, self.frame.types = saved, env, types
         if kind is not None:
             env["$retval"] = self.zero(kind)
+
+
+def _over(node: ast.For, items: ast.expr) -> ast.For:
+    """The same loop over something else."""
+    return ast.copy_location(ast.For(node.target, items, node.body, node.orelse), node)
 
 
 def _labels(name: str, value: Any) -> list[str]:

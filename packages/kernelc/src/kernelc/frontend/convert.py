@@ -11,7 +11,20 @@ from ..errors import MixedPrecision, SourceError, Span, TypeMismatch
 from ..ir import Builder, Value, const
 from .function import Func
 from .source import Capture, Source, origin_of
-from .values import Agg, ArrayVal, Known, ShapeVal, TupleVal, Weak, describe, is_number, type_name, type_of
+from .values import (
+    AbsentVal,
+    Agg,
+    ArrayVal,
+    BundleVal,
+    Known,
+    ShapeVal,
+    TupleVal,
+    Weak,
+    describe,
+    is_number,
+    type_name,
+    type_of,
+)
 
 
 @dataclass
@@ -111,12 +124,16 @@ class Convert:
         if is_number(value) and isinstance(kind, t.Scalar):
             short = {"int32": "int", "bool": "bool"} if type_of(value) is not t.INT64 else {}
             advice = f"convert it: {short.get(kind.name, f'kc.{kind}')}(...)"
-        elif isinstance(kind, t.ArrayType):
-            found = repr(value.array.type) if isinstance(value, ArrayVal) else describe(value)
+        elif isinstance(kind, t.ArrayType) and not isinstance(value, AbsentVal):
+            found = repr(value.type) if isinstance(value, ArrayVal) else describe(value)
             return self.fail(TypeMismatch, f"{what} is {found}, but {kind!r} is needed here", node,
                              advice="pass an array of that type and that many dimensions")  # fmt: skip
-        elif isinstance(value, ArrayVal):
-            advice = f"index it: {value.array.name}[{', '.join('ijkl'[: value.array.type.ndim])}]"
+        elif isinstance(value, ArrayVal) and not t.has_arrays(kind):
+            advice = f"index it: {value.array.name if not value.prefix else 'row'}[{', '.join('ijkl'[: value.ndim])}]"
+        elif isinstance(value, AbsentVal):
+            advice = f"ask first: `if {value.name} is not None:`"
+        elif isinstance(value, BundleVal):
+            advice = f"use a member: {value.name}.{value.type.names[0]}"
         elif isinstance(value, Known):
             advice = "pass a value; a function has to be called"
         elif isinstance(kind, t.Scalar):
@@ -179,13 +196,17 @@ class Convert:
     # -- values of any type
     def convert(self, value: Any, kind: t.Type, node: ast.AST, what: str = "this value") -> Any:
         """Convert implicitly to a type, or say what does not fit."""
+        if isinstance(kind, t.Optional):
+            nothing = isinstance(value, AbsentVal) or (isinstance(value, Known) and value.object is None)
+            name = describe(value).partition(",")[0]
+            return AbsentVal(name) if nothing else self.convert(value, kind.kind, node, what)
         if isinstance(kind, t.Scalar):
             if is_number(value):
                 return self.number(value, kind, node, what)
         elif isinstance(kind, t.Tuple) and isinstance(value, TupleVal) and len(kind.items) == len(value.items):
             return TupleVal(tuple(self.convert(v, k, node, what) for v, k in zip(value.items, kind.items, strict=True)))
-        elif isinstance(kind, t.ArrayType) and isinstance(value, ArrayVal):
-            if value.array.type == kind:
+        elif (isinstance(kind, t.ArrayType) and isinstance(value, ArrayVal)) or isinstance(value, BundleVal):
+            if value.type == kind:
                 return value
         elif isinstance(value, Agg):
             if value.type == kind:

@@ -9,15 +9,17 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from .. import types as t
+from ..builtins import TABLE
 from ..config import config
 from ..errors import MaybeUnassigned, NoOverload, TypeMismatch, UnknownName, Unsupported, WrongIndexCount
 from ..ir import Check, Value, const
-from .convert import Convert
 from .fence import REFUSED_CONSTANTS
+from .slices import Slices, has_slice
 from .source import MISSING, Capture, freeze
 from .values import (
     Agg,
     ArrayVal,
+    BundleVal,
     Known,
     Maybe,
     ShapeVal,
@@ -66,10 +68,13 @@ _FOR_INTEGERS = "it is for integers: use int(...)"
 _LOGIC: dict[Any, str] = {ast.BitAnd: "and", ast.BitOr: "or", ast.BitXor: "ne"}
 
 
-class Expressions(Convert, ABC):
+class Expressions(Slices, ABC):
     """Lowers expressions."""
 
     def expr(self, node: ast.expr) -> Any:
+        return self.no_absent(self.expr_or_absent(node), node)
+
+    def expr_or_absent(self, node: ast.expr) -> Any:
         method = getattr(self, f"expr_{type(node).__name__}", None)
         if method is None:
             raise self.refuse(node)
@@ -79,6 +84,10 @@ class Expressions(Convert, ABC):
     @abstractmethod
     def refuse(self, node: ast.AST) -> Exception:
         """The error for what the language does not have (statements.py)."""
+
+    @abstractmethod
+    def compound_call(self, row: Any, args: list[Any], node: Any) -> Any:
+        """Lower a call of a built-in that is written in the kernel language (calls.py)."""
 
     @abstractmethod
     def call(self, node: ast.Call) -> Any:
@@ -135,11 +144,13 @@ class Expressions(Convert, ABC):
             if getattr(base.object, "__name__", "") != "kernelc":
                 self.capture(Capture(base.object, name, value, freeze(value)))
             return self.wrap(value)
+        if isinstance(base, BundleVal):
+            return self.member(base, name, node)
         if isinstance(base, ArrayVal):
             if name == "shape":
-                return ShapeVal(base.array)
+                return ShapeVal(base.array, len(base.prefix))
             if name == "ndim":
-                return Weak(base.array.type.ndim)
+                return Weak(base.ndim)
             raise self.fail(Unsupported, f"arrays have .shape and .ndim in kernels, not .{name}", node,
                             advice="use its elements; views are made outside, and passed to the launch")  # fmt: skip
         if isinstance(base, Agg):
@@ -159,6 +170,8 @@ class Expressions(Convert, ABC):
     # -- indexing
     def expr_Subscript(self, node: ast.Subscript) -> Any:
         base = self.expr(node.value)
+        if has_slice(node):
+            return self.sliced(base, node)
         return self.subscript(base, self.indices(node), node)
 
     def indices(self, node: ast.Subscript) -> list[Any]:
@@ -170,12 +183,14 @@ class Expressions(Convert, ABC):
 
     def subscript(self, base: Any, keys: list[Any], node: ast.AST) -> Any:
         if isinstance(base, ArrayVal):
+            if 0 < len(keys) < base.ndim and not isinstance(keys[0], TupleVal):
+                return self.row(base, keys, node)
             index = self.array_index(base, keys, node)
             types = t.leaves(base.array.type.element)
             leaves = self.b.load(base.array, index, range(len(types)), types)
             return of_type(base.array.type.element, leaves)
         if isinstance(base, ShapeVal):
-            axis, ndim = static_int(keys[0]), base.array.type.ndim
+            axis, ndim = static_int(keys[0]), base.ndim
             if len(keys) != 1 or axis is None or not -ndim <= axis < ndim:
                 name, known = base.array.name, ", ".join(f"{base.array.name}.shape[{k}]" for k in range(ndim))
                 text = (
@@ -184,7 +199,7 @@ class Expressions(Convert, ABC):
                     else "a shape is indexed by a literal"
                 )
                 raise self.fail(WrongIndexCount, text, node, advice=f"there is {known}")
-            return self.b.query("shape", axis % ndim, base.array)
+            return self.b.query("shape", base.first + axis % ndim, base.array)
         if isinstance(base, TupleVal):
             return self.item(base, keys, node)
         if isinstance(base, Agg):
@@ -229,15 +244,24 @@ class Expressions(Convert, ABC):
         array = base.array
         if len(keys) == 1 and isinstance(keys[0], TupleVal):
             keys = list(keys[0].items)
-        if len(keys) != array.type.ndim:
-            ndim, found = array.type.ndim, f"{len(keys)} ind{'ex' if len(keys) == 1 else 'ices'}"
-            raise self.fail(WrongIndexCount, f"{array.name} has {ndim} dimension{'s' * (ndim > 1)}, but got {found}",
-                            node, advice=f"write {array.name}[{', '.join('ijkl'[:ndim])}]")  # fmt: skip
+        if len(keys) != base.ndim:
+            ndim, found = base.ndim, f"{len(keys)} ind{'ex' if len(keys) == 1 else 'ices'}"
+            name, what = (array.name, array.name) if not base.prefix else ("row", describe(base))
+            raise self.fail(WrongIndexCount, f"{what} has {ndim} dimension{'s' * (ndim > 1)}, but got {found}",
+                            node, advice=f"write {name}[{', '.join('ijkl'[:ndim])}]")  # fmt: skip
+        return [*base.prefix, *self.indices_of(base, keys, node)]
+
+    def row(self, base: ArrayVal, keys: list[Any], node: ast.AST) -> ArrayVal:
+        """`a[i]` of an array with more dimensions: what remains of it, by reference."""
+        return ArrayVal(base.array, (*base.prefix, *self.indices_of(base, keys, node)))
+
+    def indices_of(self, base: ArrayVal, keys: list[Any], node: ast.AST) -> list[Value]:
+        name = base.array.name
         for key in keys:
             number = static_int(key)
             if number is not None and number < 0:
                 raise self.fail(WrongIndexCount, f"index {number}: arrays are not counted from the end", node,
-                                advice=f"write {array.name}[{array.name}.shape[0] - {-number}]")  # fmt: skip
+                                advice=f"write {name}[{name}.shape[0] - {-number}]")  # fmt: skip
         return [self.as_index(key, node) for key in keys]
 
     def component(self, base: Agg, keys: list[Any], node: ast.AST) -> Any:
@@ -384,6 +408,8 @@ class Expressions(Convert, ABC):
         if kind in (ast.Mult, ast.Div, ast.FloorDiv, ast.Mod) and isinstance(a, Agg) and is_number(b):
             if isinstance(left, t.Composite) and not isinstance(left, t.Transform):
                 return self.composite(left, [self.scalar_binary(kind, x, b, node) for x in a.leaves])
+        if kind is ast.Div and is_number(a) and isinstance(right, t.Vec):
+            return self.composite(right, [self.scalar_binary(kind, a, x, node) for x in b.leaves])
         if kind is ast.Mult and is_number(a) and isinstance(right, t.Composite) and not isinstance(right, t.Transform):
             return self.composite(right, [self.scalar_binary(kind, a, x, node) for x in b.leaves])
         return None
@@ -403,13 +429,15 @@ class Expressions(Convert, ABC):
         if isinstance(left, t.Mat) and isinstance(right, t.Vec) and left.c == right.n:
             rows = [self.inner(a.leaves[i * left.c : (i + 1) * left.c], b.leaves, node) for i in range(left.r)]
             return Agg(t.Vec(left.r, rows[0].type), tuple(rows))
-        if isinstance(left, t.Vec) and isinstance(right, t.Mat) and left.n == right.r and kind is ast.MatMult:
+        if isinstance(left, t.Vec) and isinstance(right, t.Mat) and left.n == right.r:
             columns = [self.inner(a.leaves, b.leaves[j :: right.c], node) for j in range(right.c)]
             return Agg(t.Vec(right.c, columns[0].type), tuple(columns))
         if isinstance(left, t.Vec) and isinstance(right, t.Vec) and left.n == right.n and kind is ast.MatMult:
             return self.inner(a.leaves, b.leaves, node)
         if isinstance(left, t.Quat) and isinstance(right, t.Quat) and kind is ast.Mult:
             return self.hamilton(a, b, node)
+        if isinstance(left, t.Transform) and isinstance(right, t.Transform) and kind is ast.Mult:
+            return self.compound_call(TABLE.rows["transform_multiply"], [a, b], node)
         return None
 
     def inner(self, xs: Any, ys: Any, node: ast.AST) -> Value:
@@ -467,6 +495,9 @@ class Expressions(Convert, ABC):
         raise self.fail(TypeMismatch, f"{describe(value)} is no condition", node, advice="compare it with something")
 
     def expr_Compare(self, node: ast.Compare) -> Any:
+        there = self.presence(node)
+        if there is not None:
+            return Weak(there)
         left = self.expr(node.left)
         return self.compare_chain(left, list(zip(node.ops, node.comparators, strict=True)), node)
 
@@ -492,7 +523,12 @@ class Expressions(Convert, ABC):
         return self.b.op(_COMPARE[type(op)], *self.common(a, b, node))
 
     def expr_BoolOp(self, node: ast.BoolOp) -> Any:
-        return self.bool_chain(node.values, isinstance(node.op, ast.Or), node)
+        rest, said = self.undecided(node)
+        is_or = isinstance(node.op, ast.Or)
+        if not rest:
+            return Weak(bool(said))
+        first = self.bool_chain(rest, is_or, node)
+        return first if said is None else Weak(said)
 
     def bool_chain(self, values: list[ast.expr], is_or: bool, node: ast.BoolOp) -> Any:
         first = self.expr(values[0])
@@ -566,7 +602,7 @@ def _element(value: Any) -> str:
     """How an element of an array is written."""
     if not isinstance(value, ArrayVal):
         return "a[i]"
-    return f"{value.array.name}[{', '.join('ijkl'[: value.array.type.ndim])}]"
+    return f"{value.array.name if not value.prefix else 'row'}[{', '.join('ijkl'[: value.ndim])}]"
 
 
 def _is_linear(kind: t.Type | None) -> bool:

@@ -27,7 +27,10 @@ REFUSED: dict[type[ast.AST], tuple[str, str]] = {
     ast.Raise: ("`raise` is not part of the kernel language", "use `assert`"),
     ast.Set: ("sets are not part of the kernel language", "use kc.local(n, T)"),
     ast.SetComp: ("comprehensions are not part of the kernel language", "write a loop"),
-    ast.Slice: ("slices are not part of the kernel language", "index the elements, or pass a view of the array"),
+    ast.Slice: (
+        "only vectors, matrices and tuples have slices in a kernel",
+        "index the elements, or pass a view of the array",
+    ),
     ast.Starred: ("`*` unpacking is not part of the kernel language", "name the values one by one"),
     ast.Try: ("`try` is not part of the kernel language", "test for the condition with `if`"),
     ast.With: ("`with` is not part of the kernel language", "remove it"),

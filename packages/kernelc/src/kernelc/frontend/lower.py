@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from .. import types as t
 from ..errors import CompilerBug, KernelError, MissingAnnotation, Unsupported, WrongType
@@ -11,7 +12,7 @@ from ..records import record
 from .control import Control
 from .convert import Restart
 from .source import Capture, Source
-from .values import ArrayVal, of_type, type_of
+from .values import AbsentVal, ArrayVal, BundleVal, of_type, type_of
 
 
 @record
@@ -42,26 +43,29 @@ def signature(source: Source) -> dict[str, t.Type]:
     return found
 
 
-def lower(source: Source, real: t.Scalar, boxed: Sequence[str] = ()) -> Lowered:
-    """Lower a kernel. `boxed` names value parameters that are passed as one-element arrays."""
+def lower(source: Source, real: t.Scalar, boxed: Sequence[str] = (), lacks: Sequence[str] = ()) -> Lowered:
+    """Lower a kernel. `boxed` names values that are passed as one-element arrays, `lacks` what is optional and absent:
+    parameters, and members of bundles, as `bodies.x`."""
     try:
         try:
-            return _lower(source, real, boxed, records=False)
+            return _lower(source, real, boxed, lacks, records=False)
         except Restart:
-            return _lower(source, real, boxed, records=True)
+            return _lower(source, real, boxed, lacks, records=True)
     except RecursionError:
         raise Unsupported(f"{source.name} is nested too deeply", source.head,
                           advice="split long expressions over several lines") from None  # fmt: skip
 
 
-def _lower(source: Source, real: t.Scalar, boxed: Sequence[str], *, records: bool) -> Lowered:
+def _lower(source: Source, real: t.Scalar, boxed: Sequence[str], lacks: Sequence[str], *, records: bool) -> Lowered:
     state = Control(source, real)
     state.records = records
     frame = state.frame
     frame.is_kernel = True
     state.b.span = source.head
     state.tids = [Value(t.INT32, f"tid{axis}") for axis in range(4)]
-    params = [_parameter(state, n, k, i, n in boxed) for i, (n, k) in enumerate(signature(source).items())]
+    params: list[Param] = []
+    for name, kind in signature(source).items():
+        frame.env[name] = _argument(state, name, t.resolve(kind, real), params, boxed, lacks)
     frame.types.update({n: k for n, v in frame.env.items() if (k := type_of(v)) is not None})
     frame.env["$ret"] = FALSE
     if records:
@@ -79,17 +83,27 @@ def _lower(source: Source, real: t.Scalar, boxed: Sequence[str], *, records: boo
     return Lowered(verify(kernel), tuple(state.captures.values()))
 
 
-def _parameter(state: Control, name: str, kind: t.Type, position: int, boxed: bool) -> Param:
-    resolved = t.resolve(kind, state.real)
-    if isinstance(resolved, t.ArrayType):
-        array = ArrayRef(name, resolved, position)
-        state.frame.env[name] = ArrayVal(array)
-        return Param(name, array)
-    if boxed:
-        array = ArrayRef(name, t.ArrayType(resolved, 1), position)
-        leaves = state.b.load(array, [const(t.INT32, 0)], range(len(t.leaves(resolved))), t.leaves(resolved))
-        state.frame.env[name] = of_type(resolved, leaves)
-        return Param(name, array)
-    values = tuple(Value(scalar, label) for label, scalar in t.leaf_items(resolved, name))
-    state.frame.env[name] = of_type(resolved, values)
-    return Param(name, None, values)
+def _argument(
+    state: Control, name: str, kind: t.Type, params: list[Param], boxed: Sequence[str], lacks: Sequence[str]
+) -> Any:
+    """What a parameter means in the kernel: an array, a value, or a bundle of them. Adds what it is made of."""
+    if isinstance(kind, t.Optional):
+        if name in lacks:
+            params.extend(Param(path, None) for path, _ in t.members(name, kind))
+            return AbsentVal(name)
+        kind = kind.kind
+    if isinstance(kind, t.Struct) and kind.is_bundle:
+        members = [_argument(state, f"{name}.{n}", inner, params, boxed, lacks) for n, inner in kind.fields]
+        return BundleVal(kind, name, tuple(members))
+    if isinstance(kind, t.ArrayType):
+        array = ArrayRef(name, kind, len(params))
+        params.append(Param(name, array))
+        return ArrayVal(array)
+    if name in boxed:
+        array = ArrayRef(name, t.ArrayType(kind, 1), len(params))
+        params.append(Param(name, array))
+        leaves = state.b.load(array, [const(t.INT32, 0)], range(len(t.leaves(kind))), t.leaves(kind))
+        return of_type(kind, leaves)
+    values = tuple(Value(scalar, label) for label, scalar in t.leaf_items(kind, name))
+    params.append(Param(name, None, values))
+    return of_type(kind, values)

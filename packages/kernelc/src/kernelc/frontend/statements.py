@@ -15,9 +15,11 @@ from . import intrinsics
 from .calls import Calls
 from .convert import holds
 from .fence import REFUSED
+from .slices import has_slice
 from .values import (
     Agg,
     ArrayVal,
+    BundleVal,
     Known,
     Maybe,
     ShapeVal,
@@ -125,6 +127,8 @@ class Statements(Calls):
                 if isinstance(item, ast.Starred):
                     raise self.refuse(item)
             self.unpack(target, value, node)
+        elif isinstance(target, ast.Subscript) and has_slice(target):
+            self.write_slice(target, value, node)
         elif isinstance(target, (ast.Subscript, ast.Attribute)):
             self.write(self.place(target), value, node)
         else:
@@ -179,7 +183,7 @@ class Statements(Calls):
         if isinstance(value, TupleVal):
             items = list(value.items)
         elif isinstance(value, ShapeVal):
-            items = [self.b.query("shape", axis, value.array) for axis in range(value.array.type.ndim)]
+            items = [self.b.query("shape", axis, value.array) for axis in range(value.first, value.array.type.ndim)]
         elif isinstance(value, Agg) and (n := length_of(kind)) is not None:
             items = [self.component(value, [Weak(k)], node) for k in range(n)]
         else:
@@ -198,22 +202,38 @@ class Statements(Calls):
         if isinstance(node, ast.Name):
             value = self.expr(node)
             kind = type_of(value)
-            if isinstance(value, (ArrayVal, TupleVal)) or kind is None:
+            if isinstance(value, (ArrayVal, TupleVal, BundleVal)) or kind is None:
                 advice = f"assign its elements: {node.id}[i] = …" if isinstance(value, ArrayVal) else "make a new one"
+                if isinstance(value, BundleVal):
+                    advice = "its members stay what the launch was given: assign elements of its arrays"
                 text = f"{describe(value)} has no parts that can be assigned"
                 raise self.fail(TypeMismatch, text, node, advice=advice)
             return Place(kind, kind, name=node.id)
         if isinstance(node, ast.Attribute):
             return self.part(self.place(node.value), node.attr, node)
         if isinstance(node, ast.Subscript):
-            base = self.expr(node.value) if isinstance(node.value, ast.Name) else None
-            if isinstance(base, ArrayVal):
+            base = self.array_in(node.value)
+            if base is not None:
                 index = tuple(self.array_index(base, self.indices(node), node))
                 element = base.array.type.element
                 return Place(element, element, array=base, index=index)
             return self.indexed(self.place(node.value), self.indices(node), node)
         raise self.fail(Unsupported, "this cannot be assigned to", node,
                         advice="names, components, fields and array elements can be")  # fmt: skip
+
+    def array_in(self, node: ast.expr) -> ArrayVal | None:
+        """The array that a name, a member of a bundle or a row refers to; None if it is something else."""
+        if isinstance(node, ast.Subscript):
+            base = self.array_in(node.value)
+            count = len(node.slice.elts) if isinstance(node.slice, ast.Tuple) else 1
+            return self.row(base, self.indices(node), node) if base is not None and count < base.ndim else None
+        root = node
+        while isinstance(root, ast.Attribute):
+            root = root.value
+        if not isinstance(root, ast.Name) or (root is not node and not isinstance(self.expr(root), BundleVal)):
+            return None
+        found = self.expr(node)
+        return found if isinstance(found, ArrayVal) else None
 
     def part(self, outer: Place, key: Any, node: ast.AST) -> Place:
         """A part that is known while compiling."""
@@ -246,6 +266,16 @@ class Statements(Calls):
             self.check_bounds(index, n, outer.label, node)
             place = replace(place, kind=_type_of_part(place.kind, 0), path=(*place.path, index))
         return place
+
+    def write_slice(self, target: ast.Subscript, value: Any, node: ast.AST) -> None:
+        """`v[0:2] = w`, `M[:, j] = c`: component by component."""
+        outer = self.place(target.value) if self.array_in(target.value) is None else None
+        if outer is None:
+            raise self.refuse(next(n for n in ast.walk(target.slice) if isinstance(n, ast.Slice)))
+        kind, keys = self.slice_keys(outer.kind, target)
+        leaves = flatten(self.convert(value, kind, node, f"the value for {outer.label}")) or []
+        for key, leaf in zip(keys, leaves, strict=True):
+            self.write(self.indexed(outer, list(key), target), leaf, node)
 
     def read(self, place: Place, node: ast.AST) -> Any:
         value = self.read_whole(place, node)
@@ -323,6 +353,9 @@ class Statements(Calls):
             self.at(node)
             self.assign_name(node.target.id, self.binary(type(node.op), old, right, node), node)
             return
+        if isinstance(node.target, ast.Subscript) and has_slice(node.target):
+            self.update_slice(node.target, node)
+            return
         place = self.place(node.target)
         if place.array is not None and isinstance(node.op, (ast.Add, ast.Sub)):
             self.add_to(place, place.array, node)
@@ -332,6 +365,19 @@ class Statements(Calls):
         right = self.expr(node.value)
         self.at(node)
         self.write(place, self.binary(type(node.op), old, right, node), node)
+
+    def update_slice(self, target: ast.Subscript, node: ast.AugAssign) -> None:
+        """`v[0:2] += w` of a local value. In an array it would be several steps where `+=` is one."""
+        root: ast.expr = target
+        while isinstance(root, (ast.Subscript, ast.Attribute)):
+            root = root.value
+        if isinstance(self.expr(root), (ArrayVal, BundleVal)):
+            raise self.fail(Unsupported, "parts of an element of an array are not updated by slices", node,
+                            advice="update the components one by one, or the whole element")  # fmt: skip
+        old = self.sliced(self.expr(target.value), target)
+        right = self.expr(node.value)
+        self.at(node)
+        self.write_slice(target, self.binary(type(node.op), old, right, node), node)
 
     def add_to(self, place: Place, array: ArrayVal, node: ast.AugAssign) -> None:
         """`a[i] += v` and `a[i] -= v` are atomic."""

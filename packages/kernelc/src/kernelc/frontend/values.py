@@ -36,16 +36,46 @@ class TupleVal:
 
 @record
 class ArrayVal:
-    """An array parameter."""
+    """An array parameter, or a row of one: what remains of it at the indices `prefix`."""
 
     array: ArrayRef
+    prefix: tuple[Value, ...] = ()
+
+    @property
+    def ndim(self) -> int:
+        return self.array.type.ndim - len(self.prefix)
+
+    @property
+    def type(self) -> t.ArrayType:
+        return t.ArrayType(self.array.type.element, self.ndim) if self.prefix else self.array.type
+
+
+@record
+class BundleVal:
+    """A bundle: its members, by reference. `name` is what messages call it."""
+
+    type: t.Struct
+    name: str
+    members: tuple[Any, ...]
+
+
+@record
+class AbsentVal:
+    """An optional member, or parameter, that this launch does not have."""
+
+    name: str
 
 
 @record
 class ShapeVal:
-    """`a.shape`."""
+    """`a.shape`: the sizes of an array from axis `first` on."""
 
     array: ArrayRef
+    first: int = 0
+
+    @property
+    def ndim(self) -> int:
+        return self.array.type.ndim - self.first
 
 
 @record
@@ -63,7 +93,7 @@ class Maybe:
     span: Span | None
 
 
-FrontValue = Value | Weak | Agg | TupleVal | ArrayVal | ShapeVal | Known
+FrontValue = Value | Weak | Agg | TupleVal | ArrayVal | BundleVal | AbsentVal | ShapeVal | Known
 
 
 def is_number(value: Any) -> bool:
@@ -93,10 +123,10 @@ def type_of(value: Any) -> t.Type | None:
     """The type of a value; None for what only Python knows."""
     if isinstance(value, Value):
         return value.type
-    if isinstance(value, Agg):
+    if isinstance(value, (Agg, BundleVal)):
         return value.type
     if isinstance(value, ArrayVal):
-        return value.array.type
+        return value.type
     if isinstance(value, TupleVal):
         items = [type_of(v) for v in value.items]
         return t.Tuple(tuple(i for i in items if i is not None))
@@ -110,7 +140,11 @@ def describe(value: Any) -> str:
     if isinstance(value, Known):
         return _describe_object(value.object)
     if isinstance(value, ArrayVal):
-        return f"the array {value.array.name}"
+        return f"a row of {value.array.name}" if value.prefix else f"the array {value.array.name}"
+    if isinstance(value, BundleVal):
+        return f"the {value.type.name} {value.name}" if value.name != value.type.name else f"a {value.name}"
+    if isinstance(value, AbsentVal):
+        return f"{value.name}, which is absent"
     if isinstance(value, ShapeVal):
         return f"the shape of {value.array.name}"
     if isinstance(value, TupleVal):
@@ -131,7 +165,7 @@ def _describe_object(value: Any) -> str:
 def component_advice(kind: t.Type | None) -> str:
     """Which parts a value has."""
     if isinstance(kind, t.Struct):
-        return f"its fields are {', '.join(kind.names)}"
+        return f"its {'members' if kind.is_bundle else 'fields'} are {', '.join(kind.names)}"
     if isinstance(kind, t.Transform):
         return "a transform has .p (position) and .q (rotation)"
     if isinstance(kind, t.Mat):
@@ -214,7 +248,7 @@ def part_of(kind: t.Type, key: Any) -> tuple[t.Type, int] | None:
     if isinstance(kind, t.Local):
         at = _wrap(key, kind.n) if isinstance(key, int) else None
         return None if at is None else (kind.element, at * len(t.leaves(kind.element)))
-    if isinstance(kind, t.Struct):
+    if isinstance(kind, t.Struct) and not kind.is_bundle:
         at = 0
         for name, field in kind.fields:
             if name == key:

@@ -38,7 +38,11 @@ def normalize(v):
 def cw_mul(a, b):
     result = a
     for i in range(len(a)):
-        result[i] = a[i] * b[i]
+        if len(a.shape) == 2:
+            for j in range(a.shape[1]):
+                result[i, j] = a[i, j] * b[i, j]
+        else:
+            result[i] = a[i] * b[i]
     return result
 
 
@@ -46,7 +50,11 @@ def cw_mul(a, b):
 def cw_div(a, b):
     result = a
     for i in range(len(a)):
-        result[i] = a[i] / b[i]
+        if len(a.shape) == 2:
+            for j in range(a.shape[1]):
+                result[i, j] = a[i, j] / b[i, j]
+        else:
+            result[i] = a[i] / b[i]
     return result
 
 

@@ -12,6 +12,7 @@ import numpy as np
 
 from .. import types as t
 from ..errors import NoCuda, Overlap, ReadOnly, WrongDevice, WrongDtype, WrongIndex, WrongShape, WrongUse
+from ..structs import moves
 from .cuda import dlpack
 from .cuda.data import empty as device_empty
 from .cuda.data import foreign, upload
@@ -422,6 +423,7 @@ class Array:
         for a in self._all():
             a._data.flags.writeable = False
             a._sign()
+        moves.tick()
 
     def _all(self) -> list[Array]:
         """The arrays that look at this memory."""
@@ -434,6 +436,7 @@ class Array:
             if a._derived:
                 # A copy in another type, or the same memory in another precision.
                 a._derived = None if real is not None else {e: d for e, d in a._derived.items() if e is not t.INT32}
+        moves.tick()
 
 
 def _check_gradient(data: Data, element: t.Type) -> None:

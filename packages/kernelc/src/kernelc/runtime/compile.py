@@ -75,10 +75,12 @@ class Binary:
 class Variant:
     """A kernel in one precision, with its adjoints and binaries made on demand."""
 
-    def __init__(self, source: Source, real: Scalar, boxed: Sequence[str], options: Options):
-        self.source, self.real, self.boxed, self.options = source, real, tuple(boxed), options
+    def __init__(
+        self, source: Source, real: Scalar, boxed: Sequence[str], options: Options, lacks: Sequence[str] = ()
+    ):
+        self.source, self.real, self.boxed, self.options, self.lacks = source, real, tuple(boxed), options, tuple(lacks)
         self.singular = config.singular
-        self.lowered: Lowered = lower(source, real, boxed)
+        self.lowered: Lowered = lower(source, real, boxed, lacks)
         self.lowered.kernel.block = options.block
         kernel = ir.prune(expand_gradients(self.lowered.kernel, singular=self.singular))
         if not config.debug:
@@ -282,13 +284,15 @@ class Variant:
         what = f"its {key[0]}" + (f" by {', '.join(names[i] for i in sorted(key[1]))}" if key[1] else "")
         loose = [names[i] for i, p in enumerate(self.kernel.params) if p.array is not None and i not in key[2]]
         apart = f", with elements of {', '.join(loose)} that do not lie side by side" if loose else ""
-        plain = [p.name for p in self.kernel.params if p.array is None]
+        plain = [p.name for p in self.kernel.params if p.leaves]
         numbers = f", with {', '.join(plain)} as plain numbers" if plain else ""
         boxed = f", with {', '.join(self.boxed)} as arrays of one element" if self.boxed else ""
+        lacks = f", without {', '.join(self.lacks)}" if self.lacks else ""
         debug = ", in debug mode" if config.debug else ""
         return type(error)(
             f"{error.message}\n{self.shipped.package} brings machine code, but none for {self.source.name} as it is "
-            f"asked for here: {what} in {self.real}{numbers}{boxed}{apart}{debug}", advice=error.advice)  # fmt: skip
+            f"asked for here: {what} in {self.real}{numbers}{boxed}{lacks}{apart}{debug}",
+            advice=error.advice)  # fmt: skip
 
     def _open(self, key: Any, code: Code, path: str, symbol: str) -> Binary:
         kernel = self.ir_of(key[0], key[1])

@@ -10,6 +10,7 @@ import numpy as np
 
 from .. import _native
 from ..errors import Overlap, TapeError, WrongChoice, WrongShape, public
+from ..structs import arrays_in
 from . import launches, recording, reports
 from .arrays import Array, _plain, as_view
 from .cuda.data import upload
@@ -30,8 +31,8 @@ def jvp(
 
     `tangents` maps arguments to their directions; an output that was given a tangent starts from it.
     """
-    given = [*inputs, *outputs]
-    plan, args = kernel.plan(list(given))
+    plan, args = kernel.plan([*inputs, *outputs])
+    given = kernel.spread([*inputs, *outputs])
     launches.check_dims(plan, dim)
     launches.check_overlap(plan, args)
     dots: dict[int, Array] = {}
@@ -105,12 +106,12 @@ def _run_tangent(
 
 
 @public
-def checkpoint(step: Callable[[int], Any], state: Sequence[Array], steps: int, every: int | None = None) -> None:
+def checkpoint(step: Callable[[int], Any], state: Sequence[Any], steps: int, every: int | None = None) -> None:
     """Run `step(k)` for k = 0 … steps-1 on the current tape, keeping the state only `every` steps (default: √steps).
 
-    `state` are the arrays that go from one step to the next; `step` reads and updates them in place by launches,
-    and may read other arrays, whose gradients are accumulated. The reverse sweep restores a kept state, records the
-    steps from there, and goes back through them: memory for √steps states and √steps recorded steps.
+    `state` are the arrays that go from one step to the next, or bundles of them; `step` reads and updates them in
+    place by launches, and may read other arrays, whose gradients are accumulated. The reverse sweep restores a kept
+    state, records the steps from there, and goes back through them: memory for √steps states and √steps recorded steps.
     """
     if steps < 0:
         raise WrongChoice(f"steps cannot be {steps}", advice="it is how often the step runs: zero or more")
@@ -119,7 +120,7 @@ def checkpoint(step: Callable[[int], Any], state: Sequence[Array], steps: int, e
         for k in range(steps):
             step(k)
         return
-    _Checkpointed(step, list(state), steps, every or max(1, round(steps**0.5)), outer).record()
+    _Checkpointed(step, arrays_in(state), steps, every or max(1, round(steps**0.5)), outer).record()
 
 
 class _Checkpointed:

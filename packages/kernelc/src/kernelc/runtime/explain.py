@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from .. import ir
@@ -16,15 +17,19 @@ from .kernels import Kernel
 
 
 @public
-def inspect(kernel: Kernel, what: str = "ir", *, real: t.Scalar = t.FLOAT32) -> str:
-    """The kernel as text: "ir", "adjoint" (its reverse, as IR), "tangent", "cpp" or "cuda" (both kernels)."""
-    variant, seeds = _kernel(kernel).variant(real), real_arrays(kernel)
+def inspect(kernel: Kernel, what: str = "ir", *, real: t.Scalar = t.FLOAT32, absent: Sequence[str] = ()) -> str:
+    """The kernel as text: "ir", "adjoint" (its reverse, as IR), "tangent", "cpp" or "cuda" (both kernels).
+
+    absent: the optional members that it is launched without, as "bodies.wind".
+    """
+    variant = _kernel(kernel).variant(real, lacks=_lacks(kernel, absent))
+    seeds = variant.all_reals
     if what == "ir":
         return kernel_text(variant.kernel)
     if what in ("adjoint", "tangent"):
         return kernel_text(variant.ir_of(what, seeds))
     if what in ("cpp", "cuda"):
-        dense = frozenset(i for i, k in enumerate(kernel.params.values()) if isinstance(k, t.ArrayType))
+        dense = frozenset(i for i, p in enumerate(variant.kernel.params) if p.array is not None)
         make = variant.code if what == "cpp" else variant.device_code
         parts = [make(which, seeds, dense).text for which in ("forward", "adjoint")]
         return (HEADER if what == "cpp" else DEVICE_HEADER) + _readable("\n".join(parts))
@@ -49,13 +54,12 @@ def _kernel(kernel: Kernel) -> Kernel:
     return kernel
 
 
-def real_arrays(kernel: Kernel) -> frozenset[int]:
-    """Positions of array parameters that can carry a gradient."""
-    return frozenset(
-        i
-        for i, k in enumerate(kernel.params.values())
-        if isinstance(k, t.ArrayType) and any(s.is_float for s in t.leaves(k.element))
-    )
+def _lacks(kernel: Kernel, absent: Sequence[str]) -> list[str]:
+    unknown = [name for name in absent if name not in kernel.optional]
+    if unknown:
+        known = ", ".join(kernel.optional) or "none"
+        raise WrongChoice(f"{kernel.name} has no optional member {unknown[0]!r}", advice=f"it has {known}")
+    return [name for name in kernel.optional if name in absent]
 
 
 @record
@@ -130,10 +134,13 @@ def _order(kernel: ir.Kernel) -> str:
 
 
 @public
-def explain(kernel: Kernel, *, real: t.Scalar = t.FLOAT32) -> Explanation:
-    """What is taped (variable, bytes per thread), what is not differentiable and where, what runs in parallel."""
-    variant: Variant = _kernel(kernel).variant(real)
-    adjoint = variant.adjoint(real_arrays(kernel))
+def explain(kernel: Kernel, *, real: t.Scalar = t.FLOAT32, absent: Sequence[str] = ()) -> Explanation:
+    """What is taped (variable, bytes per thread), what is not differentiable and where, what runs in parallel.
+
+    absent: the optional members that it is launched without, as "bodies.wind".
+    """
+    variant: Variant = _kernel(kernel).variant(real, lacks=_lacks(kernel, absent))
+    adjoint = variant.adjoint(variant.all_reals)
     names = list(kernel.params)
     found = Explanation(kernel.name)
     found.reads, found.writes = [names[i] for i in variant.read], [names[i] for i in variant.written]

@@ -7,6 +7,7 @@ import struct
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, update_wrapper
+from operator import is_
 from typing import Any
 
 import numpy as np
@@ -29,6 +30,7 @@ from ..errors import (
     WrongUse,
 )
 from ..frontend import Source, signature
+from ..structs import Bundle, StructValue, absent, gathered, spread
 from .arrays import Array, _plain, numbers, offers_device_memory
 from .compile import Options, Variant
 from .creation import array, copied
@@ -76,6 +78,8 @@ class Kernel:
         self.options = options
         self._variants: dict[Any, Variant] = {}
         self._plans: dict[Any, Plan] = {}
+        self.bundled = False
+        """Whether launches with bundles were seen: then they are found by what bundles say of themselves."""
         update_wrapper(self, function)
 
     @property
@@ -83,9 +87,25 @@ class Kernel:
         return self.source.name
 
     @cached_property
-    def params(self) -> dict[str, t.Type]:
-        """The declared parameters with their types."""
+    def declared(self) -> dict[str, t.Type]:
+        """The declared parameters with their types: what a launch is given."""
         return signature(self.source)
+
+    @cached_property
+    def params(self) -> dict[str, t.Type]:
+        """The arrays and values that the kernel works on: its parameters, with bundles as their members, `bodies.x`."""
+        return {path: kind for name, declared in self.declared.items() for path, kind in t.members(name, declared)}
+
+    @cached_property
+    def bundles(self) -> bool:
+        """Whether a parameter has members, or may be absent."""
+        return any(isinstance(kind, t.Optional) or (t.has_arrays(kind) and isinstance(kind, t.Struct))
+                   for kind in self.declared.values())  # fmt: skip
+
+    @cached_property
+    def optional(self) -> tuple[str, ...]:
+        """The parameters and members that may be absent, as `bodies.wind`."""
+        return tuple(path for name, kind in self.declared.items() for path in t.optional_members(name, kind))
 
     @cached_property
     def values(self) -> frozenset[str]:
@@ -110,36 +130,87 @@ class Kernel:
                        advice=f"write kc.launch({self.name}, dim, inputs=[…], outputs=[…])")  # fmt: skip
 
     # -- variants
-    def variant(self, real: t.Scalar, boxed: Sequence[str] = ()) -> Variant:
-        """The kernel lowered for one precision; lowered anew when a captured name has changed."""
-        key = (real, tuple(boxed), config.singular, config.debug)
+    def variant(self, real: t.Scalar, boxed: Sequence[str] = (), lacks: Sequence[str] = ()) -> Variant:
+        """The kernel lowered for one precision; lowered anew when a captured name has changed.
+
+        boxed: the values that are given as arrays of one element; lacks: the optional members that are absent.
+        """
+        key = (real, tuple(boxed), tuple(lacks), config.singular, config.debug)
         found = self._variants.get(key)
         if found is None or found.changed():
-            found = self._variants[key] = Variant(self.source, real, boxed, self.options)
+            found = self._variants[key] = Variant(self.source, real, boxed, self.options, lacks)
         return found
 
-    # -- plans
-    def plan(self, args: list[Any]) -> tuple[Plan, list[Any]]:
-        """The plan for these arguments, and the arguments as arrays and numbers that fit it."""
-        names = self.params
+    # -- bundles
+    def spread(self, args: Sequence[Any]) -> list[Any]:
+        """The arguments of a launch with bundles as their members: one for each of `params`."""
+        self.check_arity(args)
+        if not self.bundles:
+            return list(args)
+        flat: list[Any] = []
+        for (name, kind), arg in zip(self.declared.items(), args, strict=True):
+            self.check_bundle(name, kind, arg)
+            flat.extend(value for _, value in spread(name, kind, arg))
+        return flat
+
+    def gather(self, flat: Sequence[Any], like: Sequence[Any]) -> list[Any]:
+        """The arguments of a launch from their members, `like` those that were spread."""
+        members = iter(flat)
+        return [gathered(kind, arg, members) for kind, arg in zip(self.declared.values(), like, strict=True)]
+
+    def lacking(self, args: Sequence[Any]) -> list[str]:
+        """The optional members, and parameters, that are absent."""
+        if not self.bundles:
+            return []
+        given = zip(self.declared.items(), args, strict=True)
+        return [path for (name, kind), arg in given for path in absent(name, kind, arg)]
+
+    def check_arity(self, args: Sequence[Any]) -> None:
+        names = self.declared
         if len(args) != len(names):
             many = f"{len(names)} argument{'s' * (len(names) != 1)} ({', '.join(names)})"
             raise WrongArity(f"{self.name} takes {many}, but got {len(args)}")
-        real = self.precision(args)
-        boxed = [n for n, a in zip(names, args, strict=True) if a.__class__ is Array and n in self.values]
-        variant = self.variant(real, boxed)
+
+    def check_bundle(self, name: str, kind: t.Type, arg: Any) -> None:
+        wanted = kind.kind if isinstance(kind, t.Optional) else kind
+        if not (isinstance(wanted, t.Struct) and wanted.is_bundle) or (arg is None and wanted is not kind):
+            return
+        if not isinstance(arg, Bundle) or arg._struct != wanted:
+            found = arg._struct.name if isinstance(arg, Bundle) else type(arg).__name__
+            made = f"{wanted.name}({', '.join(f'{n}=…' for n in wanted.names)})"
+            error = WrongDtype(f"{self.name}: argument {name!r} must be a {wanted.name}, not {found}",
+                               advice=f"make one: {made}")  # fmt: skip
+            error.locate(self.source.parameter_span(name))
+            raise error
+
+    # -- plans
+    def plan(self, args: list[Any]) -> tuple[Plan, list[Any]]:
+        """The plan for these arguments, and the arguments as arrays and numbers that fit it, one for each of `params`.
+
+        An optional member that is absent is None there."""
+        flat, names = self.spread(args), self.params
+        real = self.precision(flat)
+        boxed = [n for n, a in zip(names, flat, strict=True) if a.__class__ is Array and n in self.values]
+        lacks = self.lacking(args)
+        variant = self.variant(real, boxed, lacks)
         kinds = [t.resolve(kind, real) for kind in names.values()]
         fitted = []
-        for i, (name, kind, arg) in enumerate(zip(names, kinds, args, strict=True)):
+        for i, (name, kind, arg) in enumerate(zip(names, kinds, flat, strict=True)):
             try:
-                fitted.append(self.fit(i, name, kind, arg, real, variant))
+                absent = arg is None and lacks and any(name == n or name.startswith(f"{n}.") for n in lacks)
+                fitted.append(None if absent else self.fit(i, name, kind, arg, real, variant))
             except LaunchError as error:
-                error.locate(self.source.parameter_span(name))
+                error.locate(self.source.parameter_span(name.partition(".")[0]))
                 raise
-        key = signature_of(fitted)
+        # A list of members is no list of arguments: it is found under another key.
+        key = ("members", *signature_of(fitted)) if self.bundles else signature_of(fitted)
         plan = self._plans.get(key)
         if plan is None or plan.variant is not variant or plan.stale():
             plan = self._plans[key] = self.make_plan(variant, fitted)
+        if self.bundles and all(map(is_, fitted, flat)) and len(flat) == sum(map(_width, args)):
+            # The next launch finds it by the signatures of the bundles, without looking at their members.
+            self._plans[signature_of(args)] = plan
+            self.bundled = True
         return plan, fitted
 
     def precision(self, args: list[Any]) -> t.Scalar:
@@ -225,7 +296,7 @@ class Kernel:
         return found
 
     def fit_value(self, name: str, arg: Any, kind: t.Type) -> Any:
-        found = arg.struct.name if isinstance(arg, t.StructValue) else type(arg).__name__
+        found = getattr(getattr(arg, "struct", None) or getattr(arg, "_struct", None), "name", type(arg).__name__)
         advice = "" if isinstance(kind, t.Struct) else f"convert it: {_short_name(kind)}(...)"
         wrong = WrongDtype(f"{self.name}: argument {name!r} must be {_plain_name(kind)}, not {found}", advice=advice)
         if type(arg).__module__.split(".")[0] == "torch" and getattr(arg, "ndim", 1) == 0:
@@ -244,7 +315,7 @@ class Kernel:
                                  advice="annotate the parameter with a wider type: kc.int64, kc.float64")  # fmt: skip
             return arg
         if isinstance(kind, t.Struct):
-            if not isinstance(arg, t.StructValue) or arg.struct.name != kind.name:
+            if not isinstance(arg, StructValue) or arg.struct.name != kind.name:
                 raise wrong
             return arg
         try:
@@ -261,7 +332,7 @@ class Kernel:
         contiguous = frozenset(i for i in arrays if args[i]._counted)
         self.check_shapes(variant, args)
         packers = tuple(
-            None if i in arrays else self.packer(name, t.resolve(kind, variant.real))
+            None if i in arrays else _nothing if args[i] is None else self.packer(name, t.resolve(kind, variant.real))
             for i, (name, kind) in enumerate(self.params.items())
         )  # fmt: skip
         on_gpu = any(is_on_gpu(args[i]._data) for i in arrays)
@@ -292,9 +363,19 @@ class Kernel:
         return pack
 
 
+def _nothing(_: Any) -> bytes:
+    """The words of what is absent."""
+    return b""
+
+
+def _width(arg: Any) -> int:
+    """How many of a kernel's `params` an argument is."""
+    return len(arg._note().flat) if arg.__class__ is Bundle else 1
+
+
 def signature_of(args: Sequence[Any]) -> tuple[Any, ...]:
     """What a plan depends on: types and layout of arrays, kinds of numbers."""
-    return tuple([a._sig if a.__class__ is Array else a.__class__ for a in args])
+    return tuple([a._sig if a.__class__ is Array or a.__class__ is Bundle else a.__class__ for a in args])
 
 
 def _shared(data: Any, kind: t.ArrayType) -> Array | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import struct
 import threading
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from functools import lru_cache
 from math import prod
 from typing import Any
@@ -15,6 +15,7 @@ from .. import _native, ir
 from .. import types as t
 from ..config import config
 from ..errors import KernelError, LaunchError, Overlap, WrongDim, WrongUse, shorn
+from ..structs import Bundle
 from . import strips
 from .arrays import Array
 from .checked import CheckedThread, WatchedThread
@@ -45,16 +46,26 @@ def launch(
     block = None
     try:
         args = [*inputs, *outputs]
-        plan: Plan = kernel._plans[tuple([a._sig if a.__class__ is Array else a.__class__ for a in args])]
+        bundled = kernel.bundled
+        plan: Plan = kernel._plans[
+            tuple([a._sig if a.__class__ is Array else a.__class__ for a in args])
+            if not bundled
+            else tuple([a._sig if a.__class__ is Array or a.__class__ is Bundle else a.__class__ for a in args])
+        ]
         total, head = _dims[dim] if dim.__class__ is int else grid(dim, kernel)
         binary = plan.binaries[total >= plan.width]
-        if binary is not None and plan.plain and device is None and not plan.stale():
+        # As `plan.stale()`, in place: this runs in every launch.
+        steady = plan.generation == config._generation and not plan.variant.changed()
+        if binary is not None and plan.plain and device is None and steady:
             fits = plan.dims == 0 or plan.dims == (1 if dim.__class__ is int else len(_shape(dim)))
             if fits and (not plan.block or plan.block == _shape(dim)[-1]):
-                check_overlap(plan, args)
                 if parts != 1:
                     check_parts(parts, dim)
-                block = block_of(plan, args, head)
+                if bundled:
+                    args, block = unbundled(plan, args, head)
+                else:
+                    check_overlap(plan, args)
+                    block = block_of(plan, args, head)
     except (AttributeError, KeyError, TypeError, struct.error, KernelError):
         pass  # of a new kind, or something does not fit: then the checks say what
     try:
@@ -177,6 +188,41 @@ def block_of(plan: Plan, args: Sequence[Any], head: bytes) -> bytes:
     return b"".join([head, *[a._words if p is None else p(a) for p, a in zip(plan.packers, args, strict=True)]])
 
 
+def unbundled(plan: Plan, args: Sequence[Any], head: bytes) -> tuple[list[Any], bytes]:
+    """The members of a launch with bundles, and its argument block."""
+    flat: list[Any] = []
+    words, apart, real = [head], True, plan.variant.real
+    bases: Collection[int] = ()
+    for a in args:
+        if a.__class__ is Bundle:
+            note = a._noted  # it was looked up by its signature: there is a note of this moment
+            assert note is not None
+            found = note.words.get(real)
+            if found is None:
+                found = note.words[real] = words_of(plan, note.flat, len(flat))
+            words.append(found)
+            flat += note.flat
+            apart = apart and note.bases.isdisjoint(bases) and note.apart
+            bases = [*bases, *note.bases] if bases else note.bases
+        elif a.__class__ is Array:
+            words.append(a._words)
+            flat.append(a)
+            apart = apart and a._base not in bases and a._base != 0
+            bases = [*bases, a._base]
+        else:
+            words.append(plan.packers[len(flat)](a))  # type: ignore[misc]
+            flat.append(a)
+    if not apart:
+        check_overlap(plan, flat)
+    return flat, b"".join(words)
+
+
+def words_of(plan: Plan, members: Sequence[Any], first: int) -> bytes:
+    """The words of arguments that begin at position `first`."""
+    packers = plan.packers[first : first + len(members)]
+    return b"".join([a._words if p is None else p(a) for p, a in zip(packers, members, strict=True)])
+
+
 def prepare(plan: Plan, total: int) -> Any:
     """The machine code of a plan's forward kernel for a launch of `total` threads."""
     plan.width = plan.variant.width("forward", frozenset())
@@ -278,7 +324,7 @@ def memory_of(kernel: ir.Kernel, plan: Plan, args: Sequence[Any], dim: tuple[int
     for i, (param, arg) in enumerate(zip(kernel.params, args, strict=True)):
         if param.array is not None:
             memory.arrays[i, "value"] = arg._data
-        else:
+        elif arg is not None:
             kind = t.resolve(plan.kernel.params[param.name], plan.variant.real)
             for leaf, value in zip(param.leaves, _flat(arg, kind), strict=True):
                 memory.values[leaf] = leaf.type.numpy.type(value)

@@ -26,6 +26,7 @@ from ..errors import (
     WrongChoice,
     public,
 )
+from ..structs import arrays_in
 from ..types import leaves
 from . import launches, recording, reports, strips
 from .arrays import Array, check_apart
@@ -358,7 +359,7 @@ class Tape:
         return True
 
     def record(
-        self, backward: Callable[[], Any], reads: Sequence[Array] = (), writes: Sequence[Array] = (),
+        self, backward: Callable[[], Any], reads: Sequence[Any] = (), writes: Sequence[Any] = (),
         forward: Callable[[], Any] | None = None,
     ) -> None:  # fmt: skip
         """Put an operation of your own on the tape, after it has run.
@@ -366,7 +367,8 @@ class Tape:
         `backward()` reads the gradients of `writes` and adds to those of `reads`; afterwards the gradients of
         `writes` are cleared, as by a store. `forward()` runs it again in `replay`.
         """
-        entry = Entry(f"operation {len(self.entries)}", backward=backward, reads=list(reads), writes=list(writes))
+        reads, writes = arrays_in(reads), arrays_in(writes)
+        entry = Entry(f"operation {len(self.entries)}", backward=backward, reads=reads, writes=writes)
         self._touch([*reads, *writes], entry)
         carried = [a for a in reads if self._carries(a)]
         self._activate([*carried, *(a for a in writes if a.real is not None and (carried or self._carries(a)))])

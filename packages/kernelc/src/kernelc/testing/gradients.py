@@ -15,6 +15,7 @@ from ..errors import KernelError, WrongArity, WrongChoice, WrongDtype, public
 from ..runtime import Tape, launch
 from ..runtime.arrays import Array, _plain
 from ..runtime.kernels import Kernel
+from ..structs import Bundle, arrays_in, gathered, spread
 
 Data = np.ndarray[Any, Any]
 Which = str | int | Array | Data
@@ -45,7 +46,8 @@ def gradcheck(
     eps: the step, relative to entries above 1; atol, rtol: how far apart the two may be. The defaults are 1e-6, 1e-6
         and 1e-5; coarser for a kernel that pins float32.
     seed: of the random weights by which each output is summed up.
-    wrt: the inputs to check by; default: the arrays that require a gradient, or all reals that are read, if none does.
+    wrt: the inputs to check by, bundles among them; default: the arrays that require a gradient, or all reals that
+        are read, if none does.
     raise_exception: raise `GradientMismatch` with the worst entry, or return False.
 
     At a kink anything between the two one-sided slopes is right.
@@ -92,14 +94,19 @@ class _Trial:
         wrt: Sequence[Which] | None,
     ):  # fmt: skip
         self.kernel, self.dim, self.device = kernel, dim, device
-        self.given = [*inputs, *outputs]
-        self.names, declared = _parameters(kernel, len(self.given))
-        if len(self.names) != len(self.given):
-            raise WrongArity(f"{_name(kernel)} takes {len(self.names)} arguments ({', '.join(self.names)}), "
-                             f"but got {len(self.given)}")  # fmt: skip
-        asked = [self.position(w) for w in wrt] if wrt is not None else None
+        self.whole = [*inputs, *outputs]
+        names, kinds = _parameters(kernel, self.whole)
+        if len(names) != len(self.whole):
+            raise WrongArity(f"{_name(kernel)} takes {len(names)} arguments ({', '.join(names)}), "
+                             f"but got {len(self.whole)}")  # fmt: skip
+        # Bundles as their members: those are what a gradient goes to.
+        self.names = [path for name, kind in zip(names, kinds) for path, _ in _members(name, kind)]
+        declared = [inner for name, kind in zip(names, kinds) for _, inner in _members(name, kind)]
+        parts = [[v for _, v in _spread(n, k, a)] for n, k, a in zip(names, kinds, self.whole)]
+        self.kinds, self.given = kinds, [value for part in parts for value in part]
+        asked = [self.position(w) for w in arrays_in(wrt)] if wrt is not None else None
         self.args = [_double(a, d, box=i in (asked or ())) for i, (a, d) in enumerate(zip(self.given, declared))]
-        self.wrt = self.readable(len(inputs)) if asked is None else asked
+        self.wrt = self.readable(sum(len(part) for part in parts[: len(inputs)])) if asked is None else asked
         for i in self.wrt:
             a = self.args[i]
             if not isinstance(a, Array) or a.real is None:
@@ -127,7 +134,7 @@ class _Trial:
         marked = [i for i in real if getattr(self.given[i], "requires_grad", False)]
         if marked or not isinstance(self.kernel, Kernel):
             return marked or [i for i in real if i < inputs]
-        plan, _ = self.kernel.plan(list(self.args))
+        plan, _ = self.kernel.plan(self.gathered())
         uses = [s for s in plan.variant.kernel.body.walk() if isinstance(s, (ir.Load, ir.Atomic))]
         return [i for i in real if any(s.array.position == i for s in uses)]
 
@@ -137,9 +144,14 @@ class _Trial:
         for i, content in self.start.items():
             self.args[i]._data[...] = content
         if isinstance(self.kernel, Kernel):
-            launch(self.kernel, self.dim, self.args, device=self.device)
+            launch(self.kernel, self.dim, self.gathered(), device=self.device)
         else:
-            self.kernel(*self.args)
+            self.kernel(*self.gathered())
+
+    def gathered(self) -> list[Any]:
+        """The arguments, with bundles of their members."""
+        flat = iter(self.args)
+        return [next(flat) if k is None else gathered(k, a, flat) for k, a in zip(self.kinds, self.whole)]
 
     def reals(self, i: int, data: Data | None = None) -> list[tuple[str, Data]]:
         """The real leaves of an argument, as names and views that have its shape."""
@@ -188,15 +200,25 @@ def _name(kernel: Any) -> str:
     return str(getattr(kernel, "__name__", kernel))
 
 
-def _parameters(kernel: Kernel | Callable[..., Any], count: int) -> tuple[list[str], list[t.Type | None]]:
+def _parameters(kernel: Kernel | Callable[..., Any], args: Sequence[Any]) -> tuple[list[str], list[t.Type | None]]:
+    """The names of parameters, and their types as far as they are known."""
     if isinstance(kernel, Kernel):
-        return list(kernel.params), list(kernel.params.values())
-    known = inspect.signature(kernel).parameters.values()
+        kernel.spread(args)  # says what is wrong with them
+        return list(kernel.declared), list(kernel.declared.values())
+    known, count = inspect.signature(kernel).parameters.values(), len(args)
+    kinds: list[t.Type | None] = [a._struct if isinstance(a, Bundle) else None for a in args]
     if any(p.kind is p.VAR_POSITIONAL for p in known):
-        return [f"argument {i}" for i in range(count)], [None] * count
+        return [f"argument {i}" for i in range(count)], kinds
     names = [p.name for p in known if p.default is p.empty or p.kind is p.POSITIONAL_ONLY]
-    names = names if len(names) == count else [p.name for p in known]
-    return names, [None] * len(names)
+    return (names if len(names) == count else [p.name for p in known]), kinds
+
+
+def _members(name: str, kind: t.Type | None) -> list[tuple[str, t.Type | None]]:
+    return [(name, None)] if kind is None else list(t.members(name, kind))
+
+
+def _spread(name: str, kind: t.Type | None, arg: Any) -> list[tuple[str, Any]]:
+    return [(name, arg)] if kind is None else list(spread(name, kind, arg))
 
 
 def _double(arg: Any, declared: t.Type | None, *, box: bool) -> Any:

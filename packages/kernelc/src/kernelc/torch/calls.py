@@ -16,6 +16,7 @@ from ..runtime import Array, Kernel
 from ..runtime.memory import dense_copy
 from ..runtime.recording import current
 from ..runtime.storage import Storage
+from ..structs import Bundle, gathered
 from .kept import CallTape, Guard, Input, Saved, alive, ticket_for, tickets
 from .sharing import in_step, is_there, memory_of, tensor_of
 
@@ -49,6 +50,8 @@ def function(fn: Callable[..., Any]) -> Callable[..., Any]:
 # -- one call
 def apply(fn: Callable[..., Any], args: tuple[Any, ...], named: dict[str, Any]) -> Any:
     everything = (*args, *named.values()) if named else args
+    if any(a.__class__ is Bundle for a in everything):
+        return _apply_to_members(fn, args, named)
     for a in everything:
         if isinstance(a, (list, tuple, dict)):
             _check_no_tensors(fn, a)
@@ -59,6 +62,21 @@ def apply(fn: Callable[..., Any], args: tuple[Any, ...], named: dict[str, Any]) 
     call = _Call(fn, tuple(named), everything, (False,) * len(everything))
     with torch.no_grad(), in_step(everything):
         return call.result(call.run(None))
+
+
+def _apply_to_members(fn: Callable[..., Any], args: tuple[Any, ...], named: dict[str, Any]) -> Any:
+    """Bundles of tensors: torch sees their members, and `fn` gets bundles of arrays."""
+    given = (*args, *named.values())
+    kinds = [a._struct if a.__class__ is Bundle else None for a in given]
+    flat = [v for a, kind in zip(given, kinds, strict=True) for v in (a._note().flat if kind is not None else (a,))]
+
+    def call(*members: Any) -> Any:
+        left = iter(members)
+        found = [next(left) if k is None else gathered(k, a, left) for k, a in zip(kinds, given, strict=True)]
+        return fn(*found[: len(args)], **dict(zip(named, found[len(args) :], strict=True)))
+
+    call.__name__ = _name(fn)
+    return apply(call, tuple(flat), {})
 
 
 def wants_graph(args: Sequence[Any]) -> bool:

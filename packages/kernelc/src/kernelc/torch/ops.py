@@ -12,6 +12,7 @@ import torch
 from .. import types as t
 from ..errors import WrongArity, WrongDtype, WrongUse
 from ..runtime import Array, Kernel, launch, zeros
+from ..structs import gathered, spread
 from .calls import ELEMENTS, apply
 from .direct import Known, launch_direct
 
@@ -31,19 +32,33 @@ def op(kernel: Kernel, dim: Any, outputs: Sequence[Any] | Callable[..., Any]) ->
         grid = dim(*args) if callable(dim) else dim
         specs = outputs(*args) if callable(outputs) else outputs
         shapes = [_shape_and_dtype(s(*args) if callable(s) else s) for s in specs]
-        made = launch_direct(kernel, grid, args, shapes, known)
+        flat = _members(kernel, args)
+        made = launch_direct(kernel, grid, flat, shapes, known)
         if made is not None:
             return made
 
-        def run(*args: Any) -> Any:
-            made = _outputs(kernel, args, shapes)
-            launch(kernel, grid, args, made)
+        def run(*members: Any) -> Any:
+            made = _outputs(kernel, members, shapes)
+            left = iter(members)
+            whole = [gathered(kind, a, left) for kind, a in zip(kernel.declared.values(), args, strict=False)]
+            launch(kernel, grid, whole if kernel.bundles else members, made)
             return made[0] if len(made) == 1 else tuple(made)
 
         run.__name__ = kernel.name
-        return apply(run, args, {})
+        return apply(run, flat, {})
 
     return wraps(kernel)(call)
+
+
+def _members(kernel: Kernel, args: tuple[Any, ...]) -> tuple[Any, ...]:
+    """The arguments with bundles as their members: torch sees tensors."""
+    if not kernel.bundles:
+        return args
+    found: list[Any] = []
+    for (name, kind), a in zip(kernel.declared.items(), args, strict=False):
+        kernel.check_bundle(name, kind, a)
+        found.extend(value for _, value in spread(name, kind, a))
+    return tuple(found)
 
 
 def _shape_and_dtype(spec: Any) -> tuple[Any, Any]:

@@ -126,7 +126,7 @@ def facts(plan: Plan, args: list[Any], dim: tuple[int, ...]) -> Launch:
 
     values: dict[ir.Value, Any] = {}
     for param, arg in zip(plan.variant.kernel.params, args, strict=True):
-        if param.array is None:
+        if param.array is None and arg is not None:
             kind = t.resolve(plan.kernel.params[param.name], plan.variant.real)
             numbers = zip(param.leaves, _flat(arg, kind), strict=True)
             values.update((leaf, leaf.type.numpy.type(value)) for leaf, value in numbers)
