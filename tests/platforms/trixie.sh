@@ -7,15 +7,14 @@ bootstrap "$root" --include="$packages,python3-dev,g++,cmake,ninja-build"
 copy_sources "$root/src"
 get_pybind11 "$root/opt/pybind11"
 
+# In namespaces of its own: mounts and processes end with it, however it ends.
 inside() {
-    chroot "$root" env -i PATH=/usr/bin:/bin HOME=/root LANG=C.UTF-8 PYTHONPATH=/src/packages/kernelc/src \
+    unshare --mount --pid --fork --kill-child sh -c '
+        root=$1; shift
+        mount -t proc proc "$root/proc" && mount --bind /dev "$root/dev" && exec chroot "$root" "$@"' sh "$root" \
+        env -i PATH=/usr/bin:/bin HOME=/root LANG=C.UTF-8 PYTHONPATH=/src/packages/kernelc/src \
         HYPOTHESIS_PROFILE="${HYPOTHESIS_PROFILE:-ci}" "$@"
 }
-mounted() { mountpoint -q "$root/$1"; }
-finish() { for place in proc dev; do if mounted $place; then umount "$root/$place"; fi; done; }
-trap finish EXIT
-mounted proc || mount -t proc proc "$root/proc"
-mounted dev || mount --bind /dev "$root/dev"
 
 # As the package's own build does it, without pip: beside the sources, like an editable installation.
 inside sh -c 'cd /src/packages/kernelc &&
