@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 import kernelc as kc
-from nablasim.physics.kernels import bodies, body_loads, body_planes, implicit_bodies, pairing
+from nablasim.physics.kernels import bodies, body_friction, body_loads, body_planes, implicit_bodies, pairing
+from nablasim.physics.kernels.hard import HARD
 
 B, M = 4, 7
 
@@ -47,7 +48,7 @@ def test_motion_of_bodies(make):
     out = [zeros(B), zeros(B, kc.quat), zeros(B), zeros(B)]
     for motion in (bodies.FREE, bodies.HELD, bodies.DRIVEN):
         moves = kc.array(np.full(B, motion, np.int32))
-        given = [*state, make.points(B), make.points(B), make.points(B), *of, moves, 0.1]
+        given = [*state, *(make.points(B) for _ in range(5)), *of, moves, 0.1]
         kc.testing.gradcheck(bodies.advance_bodies, B, given, out)
         given = [*state, make.points(B), *of[:3], moves]
         kc.testing.gradcheck(bodies.body_energies, B, given, [zeros(B, float)])
@@ -61,7 +62,7 @@ def test_implicit_motion_of_bodies(make):
         moves = kc.array(np.full(B, motion, np.int32))
         out = [zeros(B), zeros(B, kc.quat), zeros(B), zeros(B)]
         kc.testing.gradcheck(implicit_bodies.place_bodies, B, [x, rot, v, omega, com, moves, speed, spin, 0.1], out)
-        made_of, pushed = [make.points(B), make.positive(B), com, I, moves], [make.points(B), make.points(B)]
+        made_of, pushed = [make.points(B), make.positive(B), com, I, moves], [make.points(B) for _ in range(4)]
         given = [rot, v, omega, *made_of, turned, speed, spin, *pushed, 0.1]
         kc.testing.gradcheck(implicit_bodies.lacking_momenta, B, given, [zeros(B), zeros(B)])
 
@@ -108,14 +109,37 @@ def test_bodies_and_planes(make, law, smoothing):
     feature = [make.points(M), make.positive(M, 0.1, 0.5), rim]
     plane = [body, point, normal, make.positive(n, -0.5, 0.5), four]
     _, inverse = inertias(make)
-    crowd = kc.array(make.rng.uniform(1, 3, (B, 2)), dtype=kc.float2)
+    crowd = kc.array(make.rng.uniform(1, 3, (B, 3)), dtype=kc.float3)
     light = [make.positive(B), kc.array(inverse, dtype=kc.mat33, requires_grad=True), crowd, kc.array(np.full(1, 0.2))]
     given = [*pose, *rates, make.points(B), *light, *feature, *plane, *fixed]
     wrt = [i for i, a in enumerate(given) if a.requires_grad and i != 11]
-    kc.testing.gradcheck(body_planes.body_plane_forces, n, given, [zeros(B), zeros(B)], wrt=wrt)
+    kc.testing.gradcheck(body_planes.body_plane_forces, n, given, [zeros(B), zeros(B), zeros(n, kc.float4)], wrt=wrt)
     given = [*pose, *feature, *plane, fixed[2]]
     wrt = [i for i, a in enumerate(given) if a.requires_grad and i != 4]
     kc.testing.gradcheck(body_planes.body_plane_energies, n, given, [zeros(n, float)], wrt=wrt)
+
+
+@pytest.mark.parametrize("smoothing", [0.0, 0.3])
+@pytest.mark.parametrize("dt", [0.0, 0.02])
+@pytest.mark.parametrize("law", [1, HARD])
+def test_friction_of_bodies(make, law, dt, smoothing):
+    planes, points = 2, 3
+    n, rows = planes * B * points, np.arange(B, dtype=np.int32)
+    I, inverse = inertias(make)
+    motion = [make.points(B), quats(make), *(make.points(B) for _ in range(5))]
+    of = [make.positive(B), make.points(B), I, kc.array(inverse, dtype=kc.mat33, requires_grad=True)]
+    table = [kc.array(a.astype(np.int32)) for a in (rows, rows * points, 0 * rows + points, 0 * rows + planes,
+                                                    0 * rows + B * points)]  # fmt: skip
+    normal = make.rng.normal(size=(n, 3))
+    normal = kc.array(normal / np.linalg.norm(normal, axis=1, keepdims=True), dtype=kc.float3, requires_grad=True)
+    # Some stick, some slide, and some do not touch.
+    four = kc.array(make.rng.uniform(0.2, 30.0, (n, 4)) * [1, 1, 1, 0.03], dtype=kc.float4, requires_grad=True)
+    press = make.rng.normal(size=(n, 4)) + [0, 0, 0, 0.8]
+    press = kc.array(press, dtype=kc.float4, requires_grad=True)
+    laws, smooth = kc.array(np.full(n, law, np.int32)), kc.array(np.full(n, smoothing))
+    given = [*motion, *of, dt, *table, normal, make.positive(n, -0.5, 0.5), four, laws, smooth, press]
+    wrt = [i for i, a in enumerate(given) if getattr(a, "requires_grad", False)]
+    kc.testing.gradcheck(body_friction.body_friction, B, given, [zeros(B), zeros(B)], wrt=wrt, rtol=1e-4)
 
 
 def test_loads_on_bodies(make):

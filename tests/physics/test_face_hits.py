@@ -182,7 +182,7 @@ def test_the_adjoint_of_the_kernels():
     moving = [real(rng.normal(size=(2, 3)), kc.float3), real(rng.normal(size=(2, 3)), kc.float3)]
     com, mass = real(0.02 * rng.normal(size=(2, 3)), kc.float3), real([1.0, 2.0])
     inverse = real([np.eye(3)] * 2, kc.mat33)
-    rest = [whole([0, 0]), real([[1, 2], [1, 3]], kc.float2), real([[0, 0, 0, 1], [0, 0, 0, 1]], kc.float4)]
+    rest = [whole([0, 0]), real([[1, 2, 2], [1, 3, 3]], kc.float3), real([[0, 0, 0, 1], [0, 0, 0, 1]], kc.float4)]
     rows = [corners, body, real([0.02, 0.03]), real([[2, 0.1, 0.2, 0.3], [3, 0.2, 0.1, 0.4]], kc.float4)]
     law = [whole([1, 1]), kc.array(np.full(2, 0.02)), kc.array(np.full(2, 0.005))]
     pv, weight = real(rng.normal(size=(n, 3)), kc.float3), real([1.0, 2.0, 0.0, 1.5])
