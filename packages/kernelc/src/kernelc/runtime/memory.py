@@ -134,3 +134,11 @@ def numpy_of(tensor: Any) -> Data:
         advice = "convert it: .float(), .double(), .to_dense(), .resolve_neg()"
         raise WrongDtype(f"a tensor of {tensor.dtype} cannot be used: {error}", advice=advice) from None
     return data
+
+
+def same_bits(a: Data, b: Data) -> bool:
+    """Whether two pieces of memory hold the same, bit by bit; what lies between the fields of structs does not count."""
+    if a.dtype.names is None:
+        return a.tobytes() == b.tobytes()
+    left, right = (x.host() if is_on_gpu(x) else x for x in (a, b))
+    return all(same_bits(left[name], right[name]) for name in a.dtype.names)
