@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import cache
 from itertools import count
 from typing import Any
-from weakref import WeakSet
+from weakref import ref
 
 import numpy as np
 
@@ -71,9 +71,24 @@ class Storage:
         """Allocated here: nobody else refers to the memory, but who got it from us."""
         self.borrowed = False
         """Shared with somebody who must not see our writes: the first one goes to a copy."""
-        self.members: WeakSet[Array] | None = None
+        self.members: Members | None = None
         self.readers: list[Any] | None = None
         """Weak references to the tapes of torch operations that will read it as it is."""
+
+
+class Members:
+    """The arrays that look at one piece of memory, as long as they live. By identity: `==` of arrays raises."""
+
+    def __init__(self, first: Array):
+        self._known: dict[int, ref[Array]] = {}
+        self.add(first)
+
+    def add(self, array: Array) -> None:
+        known, key = self._known, id(array)
+        known[key] = ref(array, lambda _: known.pop(key, None))
+
+    def __iter__(self) -> Iterator[Array]:
+        return iter([a for r in list(self._known.values()) if (a := r()) is not None])
 
 
 class Array:
@@ -153,6 +168,18 @@ class Array:
 
     def __len__(self) -> int:
         return self.shape[0]
+
+    # One truth for many numbers, or arrays that are equal where they are the same object: neither is what people mean.
+    def __bool__(self) -> bool:
+        raise WrongUse(f"an array of shape {self.shape} is neither true nor false",
+                       advice="ask `a is None` or `len(a)`, or compare numbers: a.numpy().any(), float(a)")  # fmt: skip
+
+    def _compare(self, other: Any) -> Any:
+        raise WrongUse("arrays are not compared with ==, !=, <, <=, >, >= or `in`",
+                       advice="compare their numbers: a.numpy() == b.numpy(); or ask `a is b`")  # fmt: skip
+
+    __eq__ = __ne__ = __lt__ = __le__ = __gt__ = __ge__ = __contains__ = _compare
+    __hash__ = object.__hash__
 
     def __repr__(self) -> str:
         grad = ", requires_grad=True" if self.requires_grad else ""
@@ -356,7 +383,7 @@ class Array:
     def _join(self, other: Array) -> None:
         """Remember that another array looks at this memory: they move together."""
         if self._storage.members is None:
-            self._storage.members = WeakSet([self])
+            self._storage.members = Members(self)
         self._storage.members.add(other)
 
     def as_element(self, element: t.Type) -> Array | None:

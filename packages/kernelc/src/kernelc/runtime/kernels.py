@@ -170,7 +170,8 @@ class Kernel:
                 return self.fit_array(name, arg, t.ArrayType(kind, 1), real)
             return self.fit_value(name, arg, kind)
         if arg.__class__ is not Array:
-            arg = _shared(arg, kind) or self.wrap(name, arg, kind, i in variant.written)
+            shared = _shared(arg, kind)
+            arg = self.wrap(name, arg, kind, i in variant.written) if shared is None else shared
         found = self.fit_array(name, arg, kind, real)
         if i in variant.written and not found._data.flags.writeable and not found.own():
             raise ReadOnly(f"{self.name}: argument {name!r} is written, but its memory is read-only")
