@@ -10,7 +10,7 @@ from ..ir import FALSE, ArrayRef, Kernel, Param, Query, Value, const, verify
 from ..records import record
 from .control import Control
 from .convert import Restart
-from .source import Capture, Source
+from .source import Capture, Source, StaticCapture
 from .values import ArrayVal, of_type, type_of
 
 
@@ -19,7 +19,7 @@ class Lowered:
     """A kernel in the intermediate representation, and the outside names it depends on."""
 
     kernel: Kernel
-    captures: tuple[Capture, ...]
+    captures: tuple[Capture | StaticCapture, ...]
 
 
 def signature(source: Source) -> dict[str, t.Type]:
