@@ -21,6 +21,7 @@ from .memory import (
     address_of,
     array_words,
     base_of,
+    check_no_gradient,
     dense_copy,
     is_dense,
     is_on_gpu,
@@ -514,6 +515,7 @@ def device_memory(data: Any) -> Any:
     if not offers_device_memory(data):
         return None
     if is_tensor(data):
+        check_no_gradient(data)
         return foreign(data.detach())
     return foreign(data) if hasattr(data, "__cuda_array_interface__") else dlpack.taken(data)
 
@@ -531,6 +533,7 @@ def _plain(data: Any) -> Any:
 
 def numbers(data: Any) -> Data:
     """Data of any kind as a NumPy array of numbers."""
+    check_no_gradient(data)
     try:
         found = np.asarray(_plain(data))
     except ValueError as error:  # lists of unequal length
@@ -542,6 +545,7 @@ def numbers(data: Any) -> Data:
 
 def spread(value: Any, like: Data) -> Data:
     """One value as the content of every element."""
+    check_no_gradient(value)
     try:
         return np.broadcast_to(np.asarray(_plain(value), like.dtype), like.shape)
     except (TypeError, ValueError) as error:

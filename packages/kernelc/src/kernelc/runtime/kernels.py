@@ -15,6 +15,7 @@ from .. import types as t
 from ..codegen import pack_scalar, packer
 from ..config import config
 from ..errors import (
+    CutGradient,
     LaunchError,
     MixedLaunch,
     ReadOnly,
@@ -31,7 +32,7 @@ from .arrays import Array, numbers, offers_device_memory
 from .compile import Options, Variant
 from .creation import array, copied
 from .cuda.device import device as gpu
-from .memory import is_dense, is_on_gpu, is_tensor, numpy_of
+from .memory import check_no_gradient, is_dense, is_on_gpu, is_tensor, numpy_of
 
 
 @dataclass
@@ -131,7 +132,7 @@ class Kernel:
         for i, (name, kind, arg) in enumerate(zip(names, kinds, args, strict=True)):
             try:
                 fitted.append(self.fit(i, name, kind, arg, real, variant))
-            except LaunchError as error:
+            except (CutGradient, LaunchError) as error:
                 error.locate(self.source.parameter_span(name))
                 raise
         key = signature_of(fitted)
@@ -224,6 +225,7 @@ class Kernel:
         found = arg.struct.name if isinstance(arg, t.StructValue) else type(arg).__name__
         advice = "" if isinstance(kind, t.Struct) else f"convert it: {_short_name(kind)}(...)"
         wrong = WrongDtype(f"{self.name}: argument {name!r} must be {_plain_name(kind)}, not {found}", advice=advice)
+        check_no_gradient(arg)
         if type(arg).__module__.split(".")[0] == "torch" and getattr(arg, "ndim", 1) == 0:
             arg = arg.item()
         if isinstance(kind, t.Scalar):
