@@ -7,6 +7,7 @@
 #include <limits>
 #include <mutex>
 
+#include "interrupt.hpp"
 #include "pool.hpp"
 
 namespace kernelc {
@@ -60,6 +61,7 @@ public:
 
     Failure run_all(Worker& self);
     void help(int number) noexcept override;
+    void look() noexcept override;
 
     PrintBatch prints;
 
@@ -74,6 +76,7 @@ private:
     int64_t ranges_;
     Range range_[kMostRanges];
     alignas(64) std::atomic<int64_t> failed_;  // the lowest chunk that did, or count_
+    std::atomic<bool> cancelled_{false};
     std::mutex mutex_;  // of failure_ and prints
     Failure failure_;
     std::fenv_t environment_;
@@ -103,11 +106,14 @@ int64_t Chunks::take(int64_t first) {
 
 // The number of threads run; 0 when there is no chunk left.
 int64_t Chunks::run_next(Worker& worker, int64_t first) {
+    if (KC_UNLIKELY(interrupt::flag.load(std::memory_order_relaxed))) look();
+    if (KC_UNLIKELY(cancelled_.load(std::memory_order_relaxed))) return 0;
     const int64_t chunk = take(first);
     if (chunk == count_) return 0;
     const int64_t origin = chunk / in_part_ * part_, begin = origin + chunk % in_part_ * grain_;
     const int64_t end = std::min({begin + grain_, origin + part_, launch_.total});
-    if (worker.run(launch_.entry, launch_.block, begin, end)) return end - begin;
+    if (worker.run(launch_.entry, launch_.block, begin, end, &cancelled_)) return end - begin;
+    if (worker.failure.code == KC_INTERRUPTED) cancelled_.store(true);
     std::lock_guard<std::mutex> lock(mutex_);
     if (chunk < failed_.load(std::memory_order_relaxed)) {
         failed_.store(chunk, std::memory_order_relaxed);
@@ -135,9 +141,13 @@ Failure Chunks::run_all(Worker& self) {
         if (look) left = (now() - begin) / static_cast<double>(done) * static_cast<double>(launch_.total - done);
     }
     if (done > 0) costs.note(launch_.entry, (now() - begin) / static_cast<double>(done));
-    if (shared) Pool::instance().close();
+    if (shared) Pool::instance().close(*this);
     collect(self);
-    return failure_;
+    return cancelled_.load() ? Failure{KC_INTERRUPTED} : failure_;
+}
+
+void Chunks::look() noexcept {
+    if (interrupt::stop()) cancelled_.store(true);
 }
 
 bool Chunks::share(int64_t left) {

@@ -2,11 +2,13 @@
 #include <dlfcn.h>
 #include <pybind11/pybind11.h>
 
+#include <atomic>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "cpu.hpp"
+#include "interrupt.hpp"
 #include "launch.hpp"
 #include "place.hpp"
 #include "pool.hpp"
@@ -109,13 +111,47 @@ kc_entry to_entry(int64_t address) {
     return reinterpret_cast<kc_entry>(static_cast<intptr_t>(address));
 }
 
+// Python's signals are handled in its main thread, in a launch as well.
+std::atomic<unsigned long> main_thread{0};
+thread_local PyThreadState* released = nullptr;  // while this thread runs without the GIL
+
+// Afterwards the GIL is released in any case: a launch that comes here is a long one.
+bool signals_raise() {
+    if (released != nullptr) PyEval_RestoreThread(released);
+    const bool raised = PyErr_CheckSignals() != 0;
+    released = PyEval_SaveThread();
+    return raised;
+}
+
+void take_gil() {
+    if (released == nullptr) return;
+    PyEval_RestoreThread(released);
+    released = nullptr;
+}
+
+interrupt::Check check_here() { return PyThread_get_thread_ident() == main_thread.load() ? signals_raise : nullptr; }
+
+void note_main_thread() {
+    const py::object main = py::module_::import("threading").attr("main_thread")();
+    main_thread.store(main.attr("ident").cast<unsigned long>());
+}
+
+// An interrupted launch: Python has the exception already, and nobody will ask for what was printed.
+bool was_interrupted(const Failure& failure) {
+    if (failure.code != KC_INTERRUPTED) return false;
+    Worker::current().log.all = PrintBatch();
+    return true;
+}
+
 // PyEval_RestoreThread and not pybind11's guards: where the interpreter ends meanwhile, it unwinds a daemon thread from
 // there, and unwinding out of a destructor would abort the process.
 Failure launch_released(const Launch& launch) {
-    if (launch.total <= kManyThreads && expected_time(launch) < kLongTime) return run(launch);
-    PyThreadState* thread = PyEval_SaveThread();
+    const double expected = launch.total <= kManyThreads ? expected_time(launch) : kLongTime;
+    if (expected > 0.0 && expected < kLongTime) return run(launch);
+    const interrupt::Listening listening(check_here());
+    if (expected >= kLongTime) released = PyEval_SaveThread();  // else nothing is known of it
     const Failure failure = run(launch);
-    PyEval_RestoreThread(thread);
+    take_gil();
     return failure;
 }
 
@@ -129,6 +165,7 @@ PyObject* launch(PyObject*, PyObject* const* arguments, Py_ssize_t count) {
         const Launch launch{to_entry(to_int(arguments[0])), block.words(), to_int(arguments[2]), parallel != 0,
                             count == 5 ? to_int(arguments[4]) : 0, 0};
         const Failure failure = launch_released(launch);
+        if (was_interrupted(failure)) return nullptr;
         if (failure) return py::cast(failure).release().ptr();
         Py_RETURN_NONE;
     } catch (py::error_already_set& error) {
@@ -198,13 +235,15 @@ public:
     py::object run() {
         check_idle();
         const Running running(state_);
-        PyThreadState* thread = PyEval_SaveThread();
+        const interrupt::Listening listening(check_here());
+        released = PyEval_SaveThread();
         const Failure failure = program_.run([&](size_t number) {
-            PyEval_RestoreThread(thread);
+            take_gil();
             call(number);  // an exception leaves from here, with the GIL
-            thread = PyEval_SaveThread();
+            released = PyEval_SaveThread();
         });
-        PyEval_RestoreThread(thread);
+        take_gil();
+        if (was_interrupted(failure)) throw py::error_already_set();
         return to_python(failure);
     }
 
@@ -357,5 +396,7 @@ PYBIND11_MODULE(_native, module) {
     Pool::instance();  // now, while one thread imports: registers what happens at a fork
     bind_functions(module);
     bind_classes(module);
+    note_main_thread();
+    py::module_::import("os").attr("register_at_fork")(py::arg("after_in_child") = py::cpp_function(note_main_thread));
     py::module_::import("atexit").attr("register")(py::cpp_function([] { Pool::instance().stop(); }));
 }

@@ -7,13 +7,17 @@
 #endif
 
 #include <algorithm>
+#include <chrono>
 #include <system_error>
+
+#include "interrupt.hpp"
 
 namespace kernelc {
 namespace {
 
 // A helper that just worked looks for more for some 20 us: the launches of a program follow each other that fast.
 constexpr int kSpins = 1000;
+constexpr std::chrono::milliseconds kLook{100};  // how often who waits for helpers looks for signals
 
 std::atomic<int> wanted_threads{0};
 std::atomic<Pool*> pool{nullptr};
@@ -62,7 +66,10 @@ Pool& Pool::instance() {
 
 // The child has none of the helpers, and the old pool's locks may be held by threads that it does not have either.
 // The forking thread itself is in no launch, so a new pool is all it takes.
-void Pool::after_fork() noexcept { pool.store(new Pool); }
+void Pool::after_fork() noexcept {
+    pool.store(new Pool);
+    interrupt::after_fork();
+}
 
 int Pool::threads() {
     static const int all = cores();
@@ -88,13 +95,17 @@ bool Pool::open(Job& job, int64_t helpers) {
     return true;
 }
 
-void Pool::close() {
+void Pool::close(Job& job) {
     job_.store(nullptr);
     for (int spin = 0; spin < spins_ && inside_.load() != 0; ++spin) pause();
     if (inside_.load() != 0) {
         std::unique_lock<std::mutex> lock(mutex_);
         waiting_.store(true);
-        idle_.wait(lock, [this] { return inside_.load() == 0; });
+        while (!idle_.wait_for(lock, kLook, [this] { return inside_.load() == 0; })) {
+            lock.unlock();
+            job.look();
+            lock.lock();
+        }
         waiting_.store(false);
     }
     busy_.unlock();

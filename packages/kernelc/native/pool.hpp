@@ -16,6 +16,9 @@ public:
     // Called once by each helper, which are numbered from 1 and keep their numbers; returns when nothing is left to take.
     virtual void help(int number) noexcept = 0;
 
+    // Called now and then by who waits for the helpers.
+    virtual void look() noexcept = 0;
+
 protected:
     ~Job() = default;
 };
@@ -30,7 +33,7 @@ public:
     // The helpers run job.help(…) from open() on; close() returns when none is in it any more.
     // False: another thread has the pool, or there are no helpers. Then the caller does the work alone.
     bool open(Job& job, int64_t helpers);
-    void close();
+    void close(Job& job);
 
     // Ends the helpers if the pool is idle; a later launch starts them again.
     void stop();

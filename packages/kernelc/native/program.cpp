@@ -1,5 +1,7 @@
 #include "program.hpp"
 
+#include "interrupt.hpp"
+
 #include <algorithm>
 #include <cstring>
 
@@ -67,6 +69,9 @@ bool Program::set_word(size_t step, size_t word, int64_t value) {
 Failure Program::run(const Call& call) {
     for (size_t i = 0; i < steps_.size(); ++i) {
         const Step& step = steps_[i];
+        if (KC_UNLIKELY(interrupt::flag.load(std::memory_order_relaxed)) && interrupt::stop()) {
+            return Failure{KC_INTERRUPTED};
+        }
         if (step.entry == nullptr) {
             call(step.first);
             continue;

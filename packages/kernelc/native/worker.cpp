@@ -52,6 +52,8 @@ Worker::Worker() {
     context_.fail = fail;
     context_.print = print;
     context_.tail = tail;
+    context_.attention = reinterpret_cast<const volatile uint32_t*>(&interrupt::flag);
+    context_.poll = poll;
     context_.owner = this;
     resize_tape(0);
     resize_undo(0);
@@ -69,6 +71,12 @@ void Worker::fail(kc_context* context, int32_t code, int32_t site, int64_t a, in
     if (context->failed && self.failure.thread <= context->thread) return;
     self.failure = Failure{code, site, context->thread, a, b, -1};
     context->failed = 1;
+}
+
+void Worker::poll(kc_context* context) {
+    const Worker& self = *static_cast<Worker*>(context->owner);
+    const bool cancelled = self.cancelled_ != nullptr && self.cancelled_->load(std::memory_order_relaxed);
+    if (cancelled || interrupt::stop()) fail(context, KC_INTERRUPTED, -1, 0, 0);
 }
 
 // The copies lie in memory of the worker: kernels are C, which have nothing to free them with.

@@ -1,9 +1,12 @@
 // One thread's side of a launch: the context that kernels see, the memory behind its tapes, its failure, its prints.
 #pragma once
 
+#include <algorithm>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 
+#include "interrupt.hpp"
 #include "kernelc/context.h"
 #include "prints.hpp"
 #include "window.hpp"
@@ -31,14 +34,20 @@ public:
     Worker(const Worker&) = delete;
     Worker& operator=(const Worker&) = delete;
 
-    // Runs threads begin..end-1 on fresh tapes. False: one of them failed, see `failure`.
-    bool run(kc_entry entry, const int64_t* block, int64_t begin, int64_t end) {
+    // Runs threads begin..end-1 on fresh tapes. False: one of them failed, see `failure`. `cancelled`: the launch ends.
+    bool run(kc_entry entry, const int64_t* block, int64_t begin, int64_t end,
+             const std::atomic<bool>* cancelled = nullptr) {
+        cancelled_ = cancelled;
         context_.top = context_.base;
         context_.undo_top = 0;
         context_.failed = 0;
         prints.begin_chunk(begin);
         if (tape_room_ + undo_room_ > limit()) trim();
-        entry(block, begin, end, &context_);
+        for (int64_t from = begin, to; from < end && !context_.failed; from = to) {
+            to = std::min(end, from + kSlice);
+            entry(block, from, to, &context_);
+            if (KC_UNLIKELY(interrupt::flag.load(std::memory_order_relaxed)) && to < end) poll(&context_);
+        }
         if (context_.failed) roll_back();
         return !context_.failed;
     }
@@ -55,6 +64,7 @@ private:
     static void grow_undo(kc_context* context);
     static void fail(kc_context* context, int32_t code, int32_t site, int64_t a, int64_t b);
     static void print(kc_context* context, int32_t site, int32_t count, const double* values);
+    static void poll(kc_context* context);
     static void tail(kc_entry entry, const int64_t* block, int64_t begin, int64_t end, kc_context* context,
                      const kc_window* windows, int32_t count, int32_t lanes);
 
@@ -66,7 +76,11 @@ private:
     void trim();
     void roll_back();
 
+    // Threads between two looks at the flag: whole SIMD groups, and so many that looking costs nothing.
+    static constexpr int64_t kSlice = 1 << 14;
+
     kc_context context_{};
+    const std::atomic<bool>* cancelled_ = nullptr;
     Windows windows_;
     uint64_t tape_room_ = 0;  // bytes that count against the limit
     uint64_t undo_room_ = 0;

@@ -296,6 +296,13 @@ def compare_unsigned_with_signed(a, b):
 LONGS = [0, 1, -1, 2**40, -(2**40), 2**62]
 
 
+@laws.values(kc.uint32, gives=int, over=[0, 1, 7, 2**31 - 1])
+def an_int_of_unsigned_has_a_sign(a):
+    b = int(a)
+    b -= 9
+    return b
+
+
 @laws.values(kc.int64, kc.int64, gives=kc.int64, over=list(itertools.product(LONGS, LONGS)))
 def long_arithmetic(a, b):
     return a * b + a - b

@@ -209,3 +209,78 @@ def test_a_kernel_may_be_defined_again_under_the_same_name():
         return same
 
     assert [run(define(1.0)), run(define(2.0))] == [1.0, 2.0]
+
+
+NUMBERS = {"k": 2.0, "row": [1.0, 2.0, 3.0]}
+
+
+@kc.kernel
+def use_static_items(out: kc.Array[float]):
+    total = 0.0
+    for k in range(3):
+        if k == 1:
+            continue
+        total += kc.static(NUMBERS["row"][k])
+    out[kc.tid()] = total * kc.static(NUMBERS["k"])
+
+
+def test_what_a_static_expression_reads_may_change(monkeypatch):
+    assert run(use_static_items) == 8.0
+    monkeypatch.setitem(NUMBERS, "k", 3.0)
+    assert run(use_static_items) == 12.0
+    NUMBERS["row"].__setitem__(2, 10.0)
+    try:
+        assert run(use_static_items) == 33.0
+    finally:
+        NUMBERS["row"][2] = 3.0
+    monkeypatch.setitem(globals(), "NUMBERS", {"k": 1.0, "row": [5.0, 0.0, 0.0]})
+    assert run(use_static_items) == 5.0
+
+
+def test_a_static_expression_follows_methods_cells_and_comprehensions():
+    scale, box = 2.0, types.SimpleNamespace(items=[1.0, 2.0], total=lambda: sum(box.items))
+
+    @kc.kernel
+    def kernel(out: kc.Array[float]):
+        out[kc.tid()] = kc.static(box.total() + sum(scale * x for x in box.items))
+
+    assert run(kernel) == 9.0
+    box.items.append(3.0)
+    assert run(kernel) == 18.0
+    scale = 1.0
+    assert run(kernel) == 12.0
+
+
+def test_a_static_expression_that_fails_later_says_so(monkeypatch):
+    assert run(use_static_items) == 8.0
+    monkeypatch.delitem(NUMBERS, "k")
+    with pytest.raises(kc.KernelError, match="KeyError: 'k'"):
+        run(use_static_items)
+
+
+ONE = 1
+ZERO = 0.0
+ONES = [1, 2]
+
+
+@kc.kernel
+def use_types(out: kc.Array[float]):
+    out[kc.tid()] = (ONE / 2 if kc.static(isinstance(ONES[0], int)) else 7.0) + kc.copysign(1.0, ZERO)
+
+
+def test_numbers_that_are_equal_but_not_the_same_recompile(monkeypatch):
+    assert run(use_types) == 1.5
+    monkeypatch.setitem(globals(), "ZERO", -0.0)
+    assert run(use_types) == -0.5
+    ONES.__setitem__(0, 1.0)
+    try:
+        assert run(use_types) == 6.0
+    finally:
+        ONES[0] = 1
+
+
+def test_an_unchanged_static_expression_is_not_compiled_again():
+    run(use_static_items)
+    before = dict(use_static_items._variants)
+    run(use_static_items)
+    assert use_static_items._variants == before

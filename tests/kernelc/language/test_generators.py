@@ -147,6 +147,18 @@ def in_a_short_loop(n):
     return r
 
 
+@laws.values(int, gives=int, over=COUNTS)
+def a_generator_in_its_own_loop(n):
+    total = 0
+    for a in counted(n):
+        for b in counted(n, 2):
+            if b > a:
+                break
+            for _ in counted(2):
+                total = total * 3 % 1000 + a + b
+    return total
+
+
 @laws.arrays(dim=3, x=[1.0, 2.0, 4.0, 8.0], out=[0.0, 0.0, 0.0])
 def over_elements(i, x, out):
     for v in elements(x, i):

@@ -13,6 +13,26 @@ COUNTS = [-2, 0, 1, 2, 5, 40]
 
 
 # -- ranges
+@laws.values(int, float, gives=float, over=[(k, x) for k in range(-1, 5) for x in (0.5, -2.0)])
+def constant_loops_with_continue(n, x):
+    v = kc.float3(x, 2.0 * x, 3.0 * x)
+    total = x
+    for k in range(3):
+        if k == n:
+            continue
+        for j in range(2):
+            if v[k] > 1.0:
+                if j == n:
+                    continue
+                total += 1.0
+            total = total * 2.0 + v[j]
+        total += v[k]
+        if k == 0 and n > 2:
+            continue
+        total -= 0.25
+    return total
+
+
 @laws.values(int, gives=int, over=COUNTS)
 def range_of_one(n):
     r = 0

@@ -684,6 +684,38 @@ def test_an_input_of_a_checkpoint_is_overwritten_later(carries):
     near(got, want, 1e-12)
 
 
+@kc.struct
+class Padded:
+    a: float
+    n: int
+
+
+@kc.kernel
+def grow_padded(s: kc.Array[Padded]):
+    i = kc.tid()
+    old = s[i]
+    s[i] = Padded(a=old.a * old.a, n=old.n + 1)
+
+
+@kc.kernel
+def take_padded(s: kc.Array[Padded], out: kc.Array[float]):
+    out[0] += s[kc.tid()].a
+
+
+def test_the_bytes_between_the_fields_of_a_checkpointed_struct_do_not_count():
+    dtype = kc.zeros(1, dtype=Padded, real=kc.float64).numpy().dtype
+    assert dtype.itemsize == 16  # eight bytes, four, and four that nobody writes
+    memory = np.random.default_rng(1).integers(0, 256, (3, 16), np.uint8).view(dtype)[:, 0]
+    memory["a"], memory["n"] = [1.1, 1.2, 1.3], 0
+    state = kc.array(memory, dtype=Padded, requires_grad=True)
+    out = kc.zeros(1, real=kc.float64)
+    with kc.Tape() as tape:
+        kc.checkpoint(lambda k: kc.launch(grow_padded, 3, [state]), [state], 4, every=2)
+        kc.launch(take_padded, 3, [state, out])
+    tape.backward(out)
+    np.testing.assert_allclose(state.grad.numpy()["a"], 16 * np.array([1.1, 1.2, 1.3]) ** 15)
+
+
 def test_the_state_of_a_checkpoint_is_a_view():
     def program(run):
         u, whole = array64([0.5, 0.7]), array64([0.3, 0.4, 0.1, 0.2])

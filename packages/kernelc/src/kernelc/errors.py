@@ -410,7 +410,7 @@ class Overwritten(TapeError):
 
 
 class CutGradient(TapeError):
-    """No array that requires a gradient leads to the loss."""
+    """No array that requires a gradient leads to the loss; or a tensor that requires one would be a constant."""
 
     code = "KC402"
     hint = "mark the leaves with requires_grad=True; kc.explain(kernel) shows where gradients end"

@@ -449,10 +449,16 @@ class _Emitter:
             self.put(f"{self.name(out)} = {self.name(value)};")
         if s.stop is not None:
             self.put(f"if ({self.name(s.stop)}) break;")
+        self.poll(s)
         self.depth -= 1
         self.put("}")
         if any(isinstance(x, ir.Push) for x in s.body.body):
             self.put("if (KC_UNLIKELY(ctx->failed)) return;")
+
+    def poll(self, s: ir.Loop) -> None:
+        """At the end of an iteration: where the user pressed Ctrl-C, leave. Short loops end by themselves."""
+        if polls(s):
+            self.put(f"KC_POLL({self.name(s.body.params[0])});")
 
     # -- calls
     def emit_Call(self, s: ir.Call) -> None:
@@ -461,7 +467,7 @@ class _Emitter:
             self.put(f"{self.kind(out)} {self.name(out)};")
         args = [self.name(a) for a in s.args] + [f"&{self.name(o)}" for o in s.outs]
         self.put(f"{name}({', '.join([*args, 'ctx'])});")
-        if self.debug or any(isinstance(x, ir.Check) for x in s.function.body.walk()):
+        if self.debug or may_leave(s.function.body):
             self.put("if (KC_UNLIKELY(ctx->failed)) return;")
 
     def function(self, custom: ir.Custom) -> str:
@@ -538,3 +544,16 @@ class _Emitter:
 
     def emit_Recall(self, s: ir.Recall) -> None:
         self.define(s.out, f"({self.kind(s.out)})ctx->record_get((void*)block[4], thread, {self.name(s.sequence)})")
+
+
+def polls(s: ir.Loop) -> bool:
+    """Whether a loop may be so long that it looks for a Ctrl-C."""
+    return not (isinstance(s.trips, ir.Const) and s.trips.value <= _SHORT)
+
+
+def may_leave(block: ir.Block) -> bool:
+    """Whether a function may return before its end."""
+    return any(isinstance(s, ir.Check) or (isinstance(s, ir.Loop) and polls(s)) for s in block.walk())
+
+
+_SHORT = 256

@@ -231,6 +231,9 @@ class _CudaEmitter(_Emitter):
         self.frame_of_body = self.counted.frames.get(s, 0)
         super().emit_Loop(s)
 
+    def poll(self, s: ir.Loop) -> None:
+        """Nothing: a GPU hears of no signal."""
+
     def block(self, block: ir.Block) -> None:
         frame, self.frame_of_body = self.frame_of_body, 0
         outer, top = self.region, self.region is None and block is self.kernel.body

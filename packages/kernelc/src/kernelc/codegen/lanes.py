@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from .. import ir
 from ..builtins import TABLE
 from ..types import BOOL, FLOAT32, FLOAT64, Scalar
-from .cpp import _TYPES, HEADER, Code
+from .cpp import _TYPES, HEADER, Code, may_leave
 from .lane_memory import VECTORS, LaneMemory
 from .uniform import is_divergent
 from .windows import window_code
@@ -282,6 +282,7 @@ class _LaneEmitter(LaneMemory):
             self.put(f"{self.name(out)} = {self.vector(value) if out in self.varying else self.name(value)};")
         if s.stop is not None:
             self.put(f"if ({self.name(s.stop)}) break;")
+        self.poll(s)
         self.depth -= 1
         self.put("}")
 
@@ -312,6 +313,7 @@ class _LaneEmitter(LaneMemory):
         if s.stop is not None:
             self.put(f"{mask} &= ~{self.vector(s.stop)};")
             self.put(f"if (!kc_any({mask})) break;")
+        self.poll(s)
         self.mask, self.full, self.divergent = saved
         self.depth -= 1
         self.put("}")
@@ -323,6 +325,8 @@ class _LaneEmitter(LaneMemory):
             self.put(f"{self.kind(out)} {self.name(out)};")
         args = [self.vector(a) for a in s.args] + [f"&{self.name(o)}" for o in s.outs]
         self.put(f"{name}({', '.join([*args, self.mask, 'ctx'])});")
+        if may_leave(s.function.body):
+            self.put("if (KC_UNLIKELY(ctx->failed)) return;")
 
     def function(self, custom: ir.Custom) -> str:
         name = f"{self.entry}_f{len(self.functions)}"

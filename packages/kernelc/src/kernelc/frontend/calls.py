@@ -11,7 +11,7 @@ from typing import Any
 
 from .. import types as t
 from ..builtins import TABLE, CompoundRow, ScalarRow
-from ..errors import MissingReturn, NoOverload, Recursion, TypeMismatch, Unsupported, WrongType
+from ..errors import MissingReturn, NoOverload, Recursion, Span, TypeMismatch, Unsupported, WrongType
 from ..ir import (
     FALSE,
     TRUE,
@@ -29,7 +29,7 @@ from .convert import Frame
 from .draws import Draws
 from .function import Func
 from .generators import yields
-from .source import Capture, Source, always_exits
+from .source import Capture, Source, Stack, always_exits, stack_of
 from .values import (
     AbsentVal,
     Agg,
@@ -251,10 +251,15 @@ class Calls(Draws):
 
     # -- functions
     def no_recursion(self, function: Func, node: ast.AST) -> None:
-        if any(f is function for f, _ in self.calls):
-            names = [f.name for f, _ in self.calls]
+        calls = stack_of(node, self.stack).calls
+        if any(f is function for f, _ in calls):
+            names = [f.name for f, _ in calls]
             cycle = [*names[names.index(function.name) :], function.name]
             raise self.fail(Recursion, f"recursion: {' → '.join(cycle)}", node)
+
+    def called(self, function: Func, node: ast.AST, span: Span) -> Stack:
+        """The calls that led into a function that is called at a node."""
+        return Stack((*stack_of(node, self.stack).calls, (function, span)))
 
     def inline(self, function: Func, args: list[Any], named: dict[str, Any], node: ast.Call) -> Any:
         self.no_recursion(function, node)
@@ -278,14 +283,13 @@ class Calls(Draws):
         frame.types.update({n: k for n, v in frame.env.items() if (k := type_of(v)) is not None})
         frame.returns = self.declared(source, "return")
         frame.env["$ret"] = FALSE
+        stack, self.stack = self.stack, self.called(function, node, self.span(source.definition))
         self.frame = frame
-        self.calls.append((function, self.span(source.definition)))
         try:
             self.body(source.definition.body)
             self.check_returns(source, frame)
         finally:
-            self.calls.pop()
-            self.frame = outer
+            self.frame, self.stack = outer, stack
         self.b.span = here
         if "$seq" in frame.env:
             outer.env["$seq"] = frame.env["$seq"]
@@ -379,11 +383,11 @@ class Calls(Draws):
         params = [of_type(known_type(v), [Value(s, source.name) for s in t.leaves(known_type(v))]) for v in like]
         block.params = [leaf for p in params for leaf in (flatten(p) or [])]
         env, self.frame = self.frame, Frame(self.frame.source)
-        calls, self.calls = self.calls, [c for c in self.calls if c[0] is not function]
+        stack, self.stack = self.stack, Stack(c for c in self.stack.calls if c[0] is not function)
         try:
             result = self.strengthen(self.run_function(function, source, params, {}, node))
         finally:
-            self.b, self.frame, self.calls = saved, env, calls
+            self.b, self.frame, self.stack = saved, env, stack
         if result is None:
             raise self.fail(MissingReturn, f"{source.name}() must return a value here", node)
         block.yields = flatten(result) or []

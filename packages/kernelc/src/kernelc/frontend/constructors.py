@@ -51,7 +51,7 @@ class Constructors(Expressions):
     def to_integer(self, value: Any, node: ast.AST) -> Any:
         if isinstance(value, Weak):
             return Weak(int(value.value))
-        return value if value.type.is_int else self.b.cast(t.INT32, value)
+        return self.b.cast(t.INT32, value)
 
     def construct(self, kind: t.Type, args: list[Any], node: ast.AST) -> Any:
         if isinstance(kind, t.Scalar):

@@ -280,6 +280,7 @@ class Control(Statements):
         source, call = function.source, node.iter
         assert isinstance(call, ast.Call)
         self.no_recursion(function, call)
+        stack = self.called(function, call, self.span(node))
         args, named = self.arguments(call)
         bound = self.bind(function, source, args, named, call)
         self.copies += 1
@@ -296,11 +297,7 @@ class Control(Statements):
             if (kind := type_of(value)) is not None and key in source.locals:
                 self.frame.types[key + mark] = kind
         own = source.globals.get("__name__", "").partition(".")[0] != "kernelc"
-        self.calls.append((function, self.span(node)))
-        try:
-            self.body(spliced(source, node, lambda name: name + mark, own))
-        finally:
-            self.calls.pop()
+        self.body(spliced(source, node, lambda name: name + mark, own, stack))
         self.frame.env = {name: value for name, value in self.frame.env.items() if not name.endswith(mark)}
 
     def items_of(self, node: ast.expr) -> list[Any] | None:
@@ -393,10 +390,10 @@ class Control(Statements):
         return self.b.op("max", self.b.op("floordiv", rounded, step), zero)
 
     def unrollable(self, counter: range, node: ast.For) -> bool:
-        """Small loops without exits are unrolled, so that their counter can index vectors. The meaning is the same."""
+        """Small loops that run to their end are unrolled, so that their counter can index vectors: an optimisation."""
         trips = len(counter)
         size = sum(1 for stmt in node.body for _ in ast.walk(stmt))
-        if contains(node.body, (ast.Break, ast.Continue), into_loops=False) or contains(node.body, ast.Return):
+        if contains(node.body, ast.Break, into_loops=False) or contains(node.body, ast.Return):
             return False
         return trips <= _UNROLL_TRIPS and trips * self.frame.unrolled * size <= _UNROLL_NODES * 4
 
@@ -409,7 +406,9 @@ class Control(Statements):
         if not (isinstance(kind, t.Scalar) and kind in (t.INT32, t.INT64)):
             raise self.type_change(name, kind, t.INT32, node)
         self.frame.unrolled *= max(1, len(counter))
+        around = self.frame.env.get("$cont", FALSE)
         for i in counter:
+            self.frame.env["$cont"] = FALSE
             self.at(node)
             for other in fresh:
                 self.frame.env.pop(other, None)
@@ -417,6 +416,7 @@ class Control(Statements):
             self.body(node.body)
         self.frame.unrolled //= max(1, len(counter))
         env = self.frame.env
+        env["$cont"] = around
         if len(counter) and isinstance(env[name], Weak):
             env[name] = const(kind, env[name].value)
         env.update(dict.fromkeys(fresh, nothing))

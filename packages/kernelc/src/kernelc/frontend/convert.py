@@ -9,8 +9,7 @@ from typing import Any
 from .. import types as t
 from ..errors import MixedPrecision, SourceError, Span, TypeMismatch
 from ..ir import Builder, Value, const
-from .function import Func
-from .source import Capture, Source, origin_of
+from .source import Capture, Source, Stack, StaticCapture, origin_of
 from .values import (
     AbsentVal,
     Agg,
@@ -60,8 +59,8 @@ class Convert:
         self.real = real
         self.b = Builder()
         self.frame = Frame(source)
-        self.captures: dict[tuple[int, str], Capture] = {}
-        self.calls: list[tuple[Func, Span]] = []
+        self.captures: dict[tuple[int, str], Capture | StaticCapture] = {}
+        self.stack = Stack()
         self.tids: list[Value] = []
         self.dims: tuple[int, Span] | None = None
         self.records = False
@@ -233,7 +232,7 @@ class Convert:
             return TupleVal(tuple(self.wrap(v) for v in value))
         return Known(value)
 
-    def capture(self, capture: Capture | None) -> None:
+    def capture(self, capture: Capture | StaticCapture | None) -> None:
         if capture is not None:
             self.captures.setdefault((id(capture.holder), capture.name), capture)
 

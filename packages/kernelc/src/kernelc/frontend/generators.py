@@ -13,7 +13,7 @@ from collections.abc import Callable
 from copy import deepcopy
 
 from ..errors import Unsupported
-from .source import Source, contains, set_origin
+from .source import Source, Stack, contains, set_origin, set_stack
 
 Rename = Callable[[str], str]
 
@@ -29,10 +29,11 @@ def free_names(source: Source) -> list[ast.Name]:
     return list({name.id: name for name in names if name.id not in source.locals}.values())
 
 
-def spliced(source: Source, node: ast.For, rename: Rename, own: bool) -> list[ast.stmt]:
+def spliced(source: Source, node: ast.For, rename: Rename, own: bool, stack: Stack) -> list[ast.stmt]:
     """The statements that stand for `for target in f(…): body`. `rename` gives a name of the func its mark.
 
     `own`: the func is the user's, and errors in it are shown there; those of a library are shown at the loop.
+    `stack`: the calls that led into the func. They hold for its own statements, not for the body of the loop.
     """
     body = deepcopy(source.definition.body)
     _check_places(body, source, in_loop=False)
@@ -40,6 +41,7 @@ def spliced(source: Source, node: ast.For, rename: Rename, own: bool) -> list[as
     for stmt in body:
         for part in ast.walk(stmt):
             _locate(part, source if own else None, node)
+            set_stack(part, stack)
     made = _Splicer(node, rename, leaves).run(body)
     done = rename("done'")
     made = _guarded(made, done, in_loop=False) if leaves else made

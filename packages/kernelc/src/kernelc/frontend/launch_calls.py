@@ -18,7 +18,7 @@ from ..ir import (
 )
 from .constructors import Constructors
 from .convert import Restart
-from .source import MISSING, Capture, freeze
+from .source import MISSING, Capture, StaticCapture, freeze
 from .values import (
     ArrayVal,
     Known,
@@ -30,6 +30,9 @@ from .values import (
     of_type,
 )
 
+_FOLLOWED = (ast.Constant, ast.Name, ast.Attribute, ast.BinOp, ast.UnaryOp, ast.operator, ast.unaryop, ast.expr_context)
+"""Of these alone the names and attributes that a `kc.static` reads say whether it gives something else by now."""
+
 
 class LaunchCalls(Constructors):
     """Lowers intrinsics; `intrinsics.py` says which there are."""
@@ -37,27 +40,22 @@ class LaunchCalls(Constructors):
     def call_static(self, node: ast.Call) -> Any:
         if len(node.args) != 1 or node.keywords:
             raise self.fail(NoOverload, "kc.static() takes one expression", node, advice="write kc.static(expression)")
-        scope: dict[str, Any] = dict(self.frame.source.globals)
-        scope |= {n: c.cell_contents for n, c in self.frame.source.cells.items()}
-        for name, value in self.frame.env.items():
-            if isinstance(value, Weak):
-                scope[name] = value.value
-            elif isinstance(value, Known):
-                scope[name] = value.object
-            elif name in scope:
-                del scope[name]
+        constants = {n: known for n, v in self.frame.env.items() if (known := _constant(v)) is not MISSING}
         code = compile(ast.Expression(node.args[0]), self.frame.source.file, "eval")
         for part in ast.walk(node.args[0]):
             self.static_read(part)
         try:
-            return self.wrap(eval(code, scope))
+            found = StaticCapture(self.frame.source, code, constants)
         except Exception as error:
             unknown = getattr(error, "name", "") if isinstance(error, NameError) else ""
-            if unknown in self.frame.env:
+            if unknown in self.frame.env or unknown in self.frame.source.locals:
                 text = f"kc.static: {unknown!r} is not known while compiling"
                 raise self.fail(TypeMismatch, text, node, advice="use constants and names from outside only") from None
             raise self.fail(TypeMismatch, f"kc.static: {type(error).__name__}: {error}", node,
                             advice="the expression runs in Python while the kernel is compiled") from None  # fmt: skip
+        if not all(isinstance(part, _FOLLOWED) for part in ast.walk(node.args[0])):
+            self.capture(found)
+        return self.wrap(found.result)
 
     def static_read(self, node: ast.AST) -> Any:
         """What a name or a chain of attributes means, captured on the way."""
@@ -191,3 +189,15 @@ class LaunchCalls(Constructors):
             self.b.emit(Record(sequence, out, self.b.span))
             self.frame.env["$seq"] = self.b.op("add", sequence, const(t.INT64, 1))
         return of_type(base.array.type.element, outs)
+
+
+def _constant(value: Any) -> Any:
+    """What a value is in Python, if that is known while compiling; else MISSING."""
+    if isinstance(value, Weak):
+        return value.value
+    if isinstance(value, Known):
+        return value.object
+    if isinstance(value, TupleVal):
+        items = tuple(_constant(v) for v in value.items)
+        return MISSING if MISSING in items else items
+    return MISSING

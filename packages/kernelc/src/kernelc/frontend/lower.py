@@ -11,7 +11,7 @@ from ..ir import FALSE, ArrayRef, Kernel, Param, Query, Value, const, verify
 from ..records import record
 from .control import Control
 from .convert import Restart
-from .source import Capture, Source
+from .source import Capture, Source, StaticCapture
 from .values import AbsentVal, ArrayVal, BundleVal, of_type, type_of
 
 
@@ -20,7 +20,7 @@ class Lowered:
     """A kernel in the intermediate representation, and the outside names it depends on."""
 
     kernel: Kernel
-    captures: tuple[Capture, ...]
+    captures: tuple[Capture | StaticCapture, ...]
 
 
 def signature(source: Source) -> dict[str, t.Type]:

@@ -5,14 +5,17 @@ from __future__ import annotations
 import ast
 import builtins
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import cached_property
 from typing import Any
+
+import numpy as np
 
 from ..errors import MissingAnnotation, NoSource, Span
 from ..records import entity
 
 MISSING = object()
+_PLAIN = (bool, int, float, np.number, np.bool_)
 _USEFUL_BUILTINS = ("abs", "bool", "float", "int", "len", "max", "min", "pow", "print", "range", "round")
 
 
@@ -38,7 +41,45 @@ class Capture:
             return True
         if isinstance(now, (list, tuple)):
             return bool(freeze(now) != self.frozen)
-        return now is not self.value and not (isinstance(now, (bool, int, float, str)) and now == self.value)
+        return now is not self.value and not (isinstance(now, _PLAIN) and freeze(now) == freeze(self.value))
+
+
+class StaticCapture:
+    """What the expression of a `kc.static` gave: it may read what no name tells, so it is evaluated again."""
+
+    value = None
+
+    def __init__(self, source: Source, code: Any, constants: dict[str, Any]):
+        self.source, self.code, self.constants = source, code, constants
+        self.names = sorted(names_of(code) - (source.locals - set(constants)))
+        self.holder, self.name = source.globals, f"kc.static {id(self)}"
+        self.result = self.current()
+        self.frozen = freeze(self.result)
+
+    def current(self) -> Any:
+        cells, names = self.source.cells, self.source.globals
+        scope = {"__builtins__": names.get("__builtins__", builtins)}
+        for name in self.names:
+            if name in self.constants:
+                scope[name] = self.constants[name]
+            elif name in cells:
+                if _is_set(cells[name]):
+                    scope[name] = cells[name].cell_contents
+            elif name in names:
+                scope[name] = names[name]
+        return eval(self.code, scope)
+
+    def changed(self) -> bool:
+        try:
+            return bool(freeze(self.current()) != self.frozen)
+        except Exception:
+            return True  # compiling anew says what is wrong
+
+
+def names_of(code: Any) -> set[str]:
+    """The names that code reads, in the functions and comprehensions inside of it, too."""
+    inner = [names_of(c) for c in code.co_consts if hasattr(c, "co_names")]
+    return set(code.co_names).union(*inner)
 
 
 def _is_set(cell: Any) -> bool:
@@ -50,8 +91,11 @@ def _is_set(cell: Any) -> bool:
 
 
 def freeze(value: Any) -> Any:
-    """The content of a container at this moment; anything else is itself."""
-    return tuple(freeze(v) for v in value) if isinstance(value, (list, tuple)) else value
+    """The content of a container at this moment; numbers with their type and sign, so that 1, True and 1.0 differ, and
+    0.0 and -0.0; anything else is itself."""
+    if isinstance(value, (list, tuple)):
+        return (type(value), *map(freeze, value))
+    return (type(value), repr(value)) if isinstance(value, _PLAIN) else value
 
 
 class Source:
@@ -264,4 +308,26 @@ def origin_of(node: ast.AST, default: Source) -> Source:
     """Where a node was written."""
     found = vars(node).get("kc_source", default)
     assert isinstance(found, Source)
+    return found
+
+
+class Stack:
+    """The calls of functions that led to a statement: each function, and where it was called."""
+
+    def __init__(self, calls: Iterable[tuple[Any, Span]] = ()):
+        self.calls = tuple(calls)
+
+    def __deepcopy__(self, memo: Any) -> Stack:
+        return self  # as for sources
+
+
+def set_stack(node: ast.AST, stack: Stack) -> None:
+    """Remember that a node belongs to a function that was called in another way than the one that is lowered."""
+    vars(node)["kc_stack"] = stack
+
+
+def stack_of(node: ast.AST, default: Stack) -> Stack:
+    """The calls that led to a node."""
+    found = vars(node).get("kc_stack", default)
+    assert isinstance(found, Stack)
     return found

@@ -6,7 +6,6 @@ from collections.abc import Callable
 from functools import cache
 from math import prod
 from typing import Any
-from weakref import WeakSet
 
 import numpy as np
 
@@ -22,6 +21,7 @@ from .memory import (
     address_of,
     array_words,
     base_of,
+    check_no_gradient,
     dense_copy,
     is_dense,
     is_on_gpu,
@@ -32,7 +32,7 @@ from .memory import (
     zeros_for,
 )
 from .recording import current
-from .storage import Storage, clock
+from .storage import Members, Storage, clock
 
 _APART = "use memory with a place for every element: np.ascontiguousarray(data), tensor.contiguous()"
 _SIGNATURES: dict[tuple[Any, ...], tuple[Any, ...]] = {}
@@ -52,6 +52,7 @@ def _is_large(element: t.Type, data: Data, shape: tuple[int, ...]) -> bool | tup
     if True in axes:
         return axes
     return data.nbytes >= _COUNTED and prod(shape) * len(t.leaves(element)) >= _COUNTED
+
 
 
 class Array:
@@ -142,6 +143,18 @@ class Array:
 
     def __len__(self) -> int:
         return self.shape[0]
+
+    # One truth for many numbers, or arrays that are equal where they are the same object: neither is what people mean.
+    def __bool__(self) -> bool:
+        raise WrongUse(f"an array of shape {self.shape} is neither true nor false",
+                       advice="ask `a is None` or `len(a)`, or compare numbers: a.numpy().any(), float(a)")  # fmt: skip
+
+    def _compare(self, other: Any) -> Any:
+        raise WrongUse("arrays are not compared with ==, !=, <, <=, >, >= or `in`",
+                       advice="compare their numbers: a.numpy() == b.numpy(); or ask `a is b`")  # fmt: skip
+
+    __eq__ = __ne__ = __lt__ = __le__ = __gt__ = __ge__ = __contains__ = _compare
+    __hash__ = object.__hash__
 
     def __repr__(self) -> str:
         grad = ", requires_grad=True" if self.requires_grad else ""
@@ -354,7 +367,7 @@ class Array:
     def _join(self, other: Array) -> None:
         """Remember that another array looks at this memory: they move together."""
         if self._storage.members is None:
-            self._storage.members = WeakSet([self])
+            self._storage.members = Members(self)
         self._storage.members.add(other)
 
     def as_element(self, element: t.Type) -> Array | None:
@@ -503,6 +516,7 @@ def device_memory(data: Any) -> Any:
     if not offers_device_memory(data):
         return None
     if is_tensor(data):
+        check_no_gradient(data)
         return foreign(data.detach())
     return foreign(data) if hasattr(data, "__cuda_array_interface__") else dlpack.taken(data)
 
@@ -533,6 +547,7 @@ def _check_no_mask(data: Any) -> None:
 
 def numbers(data: Any) -> Data:
     """Data of any kind as a NumPy array of numbers."""
+    check_no_gradient(data)
     try:
         found = np.asarray(_plain(data))
     except ValueError as error:  # lists of unequal length
@@ -544,6 +559,7 @@ def numbers(data: Any) -> Data:
 
 def spread(value: Any, like: Data) -> Data:
     """One value as the content of every element."""
+    check_no_gradient(value)
     try:
         return np.broadcast_to(np.asarray(_plain(value), like.dtype), like.shape)
     except (TypeError, ValueError) as error:

@@ -32,7 +32,7 @@ from ..codegen import (
 from ..config import config
 from ..errors import CompilerFailed, ToolchainError
 from ..frontend import Lowered, Source, lower
-from ..frontend.source import Capture
+from ..frontend.source import Capture, StaticCapture
 from ..records import record
 from ..toolchain import Shipped, build_many, libmvec, shipped_with, simd
 from ..types import Scalar, leaves
@@ -313,8 +313,8 @@ def _is_ours(holder: Any) -> bool:
     return str(names.get("__name__", "")).startswith("kernelc.lib.")
 
 
-def _watch(capture: Capture) -> tuple[Callable[[str], Any], str, Any, Capture]:
-    if isinstance(capture.value, (list, tuple)):
+def _watch(capture: Capture | StaticCapture) -> tuple[Callable[[str], Any], str, Any, Capture | StaticCapture]:
+    if isinstance(capture, StaticCapture) or isinstance(capture.value, (list, tuple)):
         return lambda name: None, capture.name, capture, capture  # its content may have changed
     get = capture.holder.get if isinstance(capture.holder, dict) else lambda name: capture.current()
     return get, capture.name, capture.value, capture

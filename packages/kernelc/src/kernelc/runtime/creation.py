@@ -13,7 +13,7 @@ from ..config import config
 from ..errors import WrongChoice, WrongDevice, WrongDtype, WrongShape, WrongUse
 from .arrays import Array, _check_gradient, device_memory, numbers, offers_device_memory, spread
 from .cuda import data as gpu
-from .memory import Data, is_dense, is_on_gpu, is_tensor
+from .memory import Data, check_no_gradient, is_dense, is_on_gpu, is_tensor
 
 UNINITIALISED = 0x7FA1DEAD
 """What `kc.empty` holds in debug mode."""
@@ -30,6 +30,8 @@ def array(
     device: "cpu" or "cuda"; where the data is already, else where kc.config.device says. Memory of the host that goes
     to a GPU is copied.
     """
+    if requires_grad and is_tensor(data):
+        data = data.detach()  # a leaf of its own: its gradient is asked for here, not by torch
     if isinstance(data, Array) and not copy and real is None and device in (None, data.device):
         return _again(data, dtype, requires_grad)
     there: Any = data._data if isinstance(data, Array) else device_memory(data)
@@ -196,16 +198,22 @@ def _scalars(dtype: np.dtype[Any]) -> Any:
 
 
 def from_torch(tensor: Any, dtype: Any = None, requires_grad: bool | None = None) -> Array:
-    """A torch tensor's memory as an array, shared."""
+    """A torch tensor's memory as an array, shared.
+
+    requires_grad: whether the array is a leaf, whose gradient goes to its own `.grad`; as of the tensor, if
+        that is a leaf.
+    """
     if not is_tensor(tensor):
         raise WrongDtype(f"from_torch takes a tensor, not {type(tensor).__name__}")
-    wants = bool(tensor.requires_grad) if requires_grad is None else requires_grad
-    return array(tensor, dtype, wants)
+    wants = bool(tensor.requires_grad and tensor.is_leaf) if requires_grad is None else requires_grad
+    return array(tensor if requires_grad is None else tensor.detach(), dtype, wants)
 
 
 def from_dlpack(source: Any, dtype: Any = None, requires_grad: bool = False) -> Array:
     """The memory of anything that speaks DLPack, shared."""
     if is_tensor(source):
+        if not requires_grad:
+            check_no_gradient(source)
         source = source.detach()
     if offers_device_memory(source):
         return array(source, dtype, requires_grad)
@@ -312,4 +320,6 @@ def scalar(value: float, requires_grad: bool = False, *, real: Any = None, devic
     """One number as an array, so that it can require a gradient where a kernel takes a number."""
     if not isinstance(value, (int, float, np.number)) and not hasattr(value, "item"):
         raise WrongDtype(f"kc.scalar takes a number, not {type(value).__name__}")
+    if not requires_grad:
+        check_no_gradient(value)
     return array([float(value)], float, requires_grad, real=real, device=device)

@@ -18,7 +18,7 @@ from .cuda.launching import Launching, binary_of, facts
 from .entries import Entry
 from .kernels import Kernel, check_device
 from .ledger import Ledger
-from .memory import is_on_gpu
+from .memory import is_on_gpu, same_bits
 from .tape import Tape
 
 
@@ -182,7 +182,7 @@ class _Checkpointed:
     def check_state(self, n: int) -> None:
         """Steps that run again must give what they gave before: else something beside `state` goes between them."""
         expected = self.kept[n + 1] if n + 1 < len(self.kept) else self.final
-        if any(a._data.tobytes() != then.tobytes() for a, then in zip(self.state, expected, strict=True)):
+        if not all(same_bits(a._data, then) for a, then in zip(self.state, expected, strict=True)):
             raise TapeError(
                 "the steps of kc.checkpoint gave another result when they ran again",
                 advice="put every array that goes from one step to the next into `state`, or clear it in each step",

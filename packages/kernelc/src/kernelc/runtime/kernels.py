@@ -17,6 +17,7 @@ from .. import types as t
 from ..codegen import pack_scalar, packer
 from ..config import config
 from ..errors import (
+    CutGradient,
     LaunchError,
     MixedLaunch,
     Overlap,
@@ -35,7 +36,7 @@ from .arrays import Array, _plain, numbers, offers_device_memory
 from .compile import Options, Variant
 from .creation import array, copied
 from .cuda.device import device as gpu
-from .memory import is_dense, is_on_gpu, is_tensor, numpy_of, overlaps_itself
+from .memory import check_no_gradient, is_dense, is_on_gpu, is_tensor, numpy_of, overlaps_itself
 
 
 @dataclass
@@ -199,7 +200,7 @@ class Kernel:
             try:
                 absent = arg is None and lacks and any(name == n or name.startswith(f"{n}.") for n in lacks)
                 fitted.append(None if absent else self.fit(i, name, kind, arg, real, variant))
-            except LaunchError as error:
+            except (CutGradient, LaunchError) as error:
                 error.locate(self.source.parameter_span(name.partition(".")[0]))
                 raise
         # A list of members is no list of arguments: it is found under another key.
@@ -243,7 +244,8 @@ class Kernel:
                 return self.fit_array(name, arg, t.ArrayType(kind, 1), real)
             return self.fit_value(name, arg, kind)
         if arg.__class__ is not Array:
-            arg = _shared(arg, kind) or self.wrap(name, arg, kind, i in variant.written)
+            shared = _shared(arg, kind)
+            arg = self.wrap(name, arg, kind, i in variant.written) if shared is None else shared
         found = self.fit_array(name, arg, kind, real)
         if i in variant.written and not found._data.flags.writeable and not found.own():
             raise ReadOnly(f"{self.name}: argument {name!r} is written, but its memory is read-only")
@@ -299,6 +301,7 @@ class Kernel:
         found = getattr(getattr(arg, "struct", None) or getattr(arg, "_struct", None), "name", type(arg).__name__)
         advice = "" if isinstance(kind, t.Struct) else f"convert it: {_short_name(kind)}(...)"
         wrong = WrongDtype(f"{self.name}: argument {name!r} must be {_plain_name(kind)}, not {found}", advice=advice)
+        check_no_gradient(arg)
         if type(arg).__module__.split(".")[0] == "torch" and getattr(arg, "ndim", 1) == 0:
             arg = arg.item()
         if isinstance(kind, t.Scalar):

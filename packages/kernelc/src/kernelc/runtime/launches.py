@@ -76,16 +76,18 @@ def launch(
             if tape is not None:
                 tape._launch(plan, args, _shape(dim), "cpu", parts)
                 return None
-        if binary.strips or binary.rows:
-            failure = strips.launch(binary, block, total, args, parts)
-        else:
-            failure = _native.launch(binary.entry, block, total, binary.parallel)
-        now = clock.tick()
-        for i in plan.written:
-            storage = args[i]._storage
-            storage.version = now
-            if storage.kin:
-                storage.spread(now)
+        try:
+            if binary.strips or binary.rows:
+                failure = strips.launch(binary, block, total, args, parts)
+            else:
+                failure = _native.launch(binary.entry, block, total, binary.parallel)
+        finally:  # Ctrl-C leaves what was written until then
+            now = clock.tick()
+            for i in plan.written:
+                storage = args[i]._storage
+                storage.version = now
+                if storage.kin:
+                    storage.spread(now)
         if failure is not None or binary.prints:
             report(binary.code, failure, kernel.name)
     except KernelError as error:
@@ -244,8 +246,10 @@ def run(plan: Plan, args: list[Any], dim: tuple[int, ...], device: str, parts: i
         binary = prepare(plan, total)
         block = block_of(plan, args, head)
         block = bytes(with_shadows(plan, args, bytearray(block))) if config.debug else block
-        failure = strips.launch(binary, block, total, args, parts)
-        bump(plan, args)
+        try:
+            failure = strips.launch(binary, block, total, args, parts)
+        finally:
+            bump(plan, args)
         report(binary.code, failure, plan.kernel.name)
         return
     bump(plan, args)

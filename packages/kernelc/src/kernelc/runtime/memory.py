@@ -12,7 +12,7 @@ from typing import Any, TypeGuard
 
 import numpy as np
 
-from ..errors import WrongDevice, WrongDtype
+from ..errors import CutGradient, WrongDevice, WrongDtype
 from .cuda.data import DeviceData
 from .cuda.data import zeros as device_zeros
 
@@ -158,13 +158,38 @@ def is_tensor(data: Any) -> bool:
     return kind is not None and isinstance(data, kind)
 
 
+def check_no_gradient(data: Any) -> None:
+    """A tensor whose gradient torch will ask for is no plain memory: what is computed from it would be a constant."""
+    if isinstance(data, (list, tuple)):
+        for item in data:
+            if item.__class__ is not float and item.__class__ is not int:  # lists of numbers are long
+                check_no_gradient(item)
+    elif is_tensor(data) and data.requires_grad and sys.modules["torch"].is_grad_enabled():
+        raise CutGradient(
+            f"a tensor of shape {tuple(data.shape)} that requires a gradient would be a constant here",
+            advice="kc.torch.op(kernel, …)(t) and kc.torch.function(fn)(t) carry its gradient where t is an argument "
+            "of theirs; t.detach(), or torch.no_grad(), says that it is a constant",
+        )
+
+
 def numpy_of(tensor: Any) -> Data:
     """The memory of a torch tensor on the CPU."""
     if not tensor.is_cpu:
         raise WrongDevice(f"a tensor on {tensor.device} cannot be used on the CPU", advice="move it with .cpu()")
+    if tensor.requires_grad:
+        check_no_gradient(tensor)
+        tensor = tensor.detach()
     try:
-        data: Data = (tensor.detach() if tensor.requires_grad else tensor).numpy()
+        data: Data = tensor.numpy()
     except (TypeError, RuntimeError) as error:
         advice = "convert it: .float(), .double(), .to_dense(), .resolve_neg()"
         raise WrongDtype(f"a tensor of {tensor.dtype} cannot be used: {error}", advice=advice) from None
     return data
+
+
+def same_bits(a: Data, b: Data) -> bool:
+    """Whether two pieces of memory hold the same, bit by bit; padding between fields does not count."""
+    if a.dtype.names is None:
+        return a.tobytes() == b.tobytes()
+    left, right = (x.host() if is_on_gpu(x) else x for x in (a, b))
+    return all(same_bits(left[name], right[name]) for name in a.dtype.names)

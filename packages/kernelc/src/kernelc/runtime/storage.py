@@ -6,9 +6,10 @@ write to either is a write to both. An array that is alone, as almost all are, p
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from itertools import count
 from typing import TYPE_CHECKING, Any
-from weakref import WeakSet, ref
+from weakref import ref
 
 from .. import _native
 from .memory import Data, shares, span
@@ -33,6 +34,21 @@ class Clock:
 clock = Clock()
 
 
+class Members:
+    """The arrays that look at one piece of memory, as long as they live. By identity: `==` of arrays raises."""
+
+    def __init__(self, first: Array):
+        self._known: dict[int, ref[Array]] = {}
+        self.add(first)
+
+    def add(self, array: Array) -> None:
+        known, key = self._known, id(array)
+        known[key] = ref(array, lambda _: known.pop(key, None))
+
+    def __iter__(self) -> Iterator[Array]:
+        return iter([a for r in list(self._known.values()) if (a := r()) is not None])
+
+
 class Storage:
     """A piece of memory: when it was written, its gradient, and which arrays look at it."""
 
@@ -52,7 +68,7 @@ class Storage:
         """Allocated here: nobody else refers to the memory, but who got it from us."""
         self.borrowed = False
         """Shared with somebody who must not see our writes: the first one goes to a copy."""
-        self.members: WeakSet[Array] | None = None
+        self.members: Members | None = None
         self.readers: list[Any] | None = None
         """Weak references to the tapes of torch operations that will read it as it is."""
         self.data: Data | None = None

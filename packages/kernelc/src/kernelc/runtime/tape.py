@@ -401,10 +401,16 @@ class Tape:
             raise TapeError("an operation on the tape has no forward function, so it cannot be replayed",
                             advice="give it: tape.record(backward, …, forward=function)")  # fmt: skip
         launches.apply_settings()
-        failure = self._forward.run()
-        self._replayed = self._seen = now = clock.tick()
-        for storage in self._written:
-            storage.wrote(now)
+        done = False
+        try:
+            failure = self._forward.run()
+            done = True
+        finally:
+            now = clock.tick()
+            for storage in self._written:
+                storage.wrote(now)
+            if done:  # what was left in the middle is no state that backward could start from
+                self._replayed = self._seen = now
         self._report(failure, self._codes, self._names)
 
     def _report(self, failure: Any, codes: dict[int, Any], names: dict[int, str]) -> None:

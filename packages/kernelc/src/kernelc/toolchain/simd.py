@@ -13,7 +13,7 @@ import os
 from kernelc.errors import ToolchainError, WrongChoice
 from kernelc.records import record
 
-ABI = 2
+ABI = 3
 """KC_ABI of kernelc/context.h: what a kernel and the native core know of each other."""
 _PLAIN = ("-march=x86-64",)
 # Tuned for the first processor that had it: code that is tuned for all of them gathers elements one by one.

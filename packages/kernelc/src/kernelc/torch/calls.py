@@ -58,8 +58,10 @@ def apply(fn: Callable[..., Any], args: tuple[Any, ...], named: dict[str, Any]) 
     if any(isinstance(a, Array) for a in everything) and not any(isinstance(a, torch.Tensor) for a in everything):
         return fn(*args, **named)
     if wants_graph(everything):
+        # Inside of it torch computes no gradients: `fn` asks for those of tensors that it captures as its caller does.
+        fn = _with_gradients(fn, torch.is_grad_enabled())
         return _Operation.apply(fn, tuple(named), *everything)  # type: ignore[no-untyped-call]
-    call = _Call(fn, tuple(named), everything, (False,) * len(everything))
+    call = _Call(_with_gradients(fn, torch.is_grad_enabled()), tuple(named), everything, (False,) * len(everything))
     with torch.no_grad(), in_step(everything):
         return call.result(call.run(None))
 
@@ -77,6 +79,15 @@ def _apply_to_members(fn: Callable[..., Any], args: tuple[Any, ...], named: dict
 
     call.__name__ = _name(fn)
     return apply(call, tuple(flat), {})
+
+
+def _with_gradients(fn: Callable[..., Any], enabled: bool) -> Callable[..., Any]:
+    @wraps(fn)
+    def call(*args: Any, **named: Any) -> Any:
+        with torch.set_grad_enabled(enabled):
+            return fn(*args, **named)
+
+    return call
 
 
 def wants_graph(args: Sequence[Any]) -> bool:
@@ -121,7 +132,7 @@ class _Operation(torch.autograd.Function):
         if saved is None:
             raise TapeError("what a kernel operation kept for its reverse sweep is gone",
                             advice="hooks on saved tensors may move tensors, but not copy them here")  # fmt: skip
-        with in_step(grads):
+        with torch.no_grad(), in_step(grads):  # `once` watches over gradients of gradients
             results = saved.backward(grads)
         if torch.is_grad_enabled():
             results = once(ctx, results, grads)

@@ -262,7 +262,7 @@ class _Arrays:
         if is_array(value):
             return value
         if is_tensor(value):
-            value = value.detach().numpy()
+            value = kc.array(value).numpy()  # refuses one whose gradient would be lost
         return kc.array(np.array(value, dtype=self.dtype))
 
     def whole(self, value: Any) -> Any:

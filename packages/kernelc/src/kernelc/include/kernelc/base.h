@@ -35,7 +35,8 @@ enum {
     KC_RACE = 6,
     KC_TAPE_FULL = 7,     /* a = bytes needed, b = limit; the native core does not know the site: -1 */
     KC_SINGULAR = 8,
-    KC_RANGE_STEP = 9
+    KC_RANGE_STEP = 9,
+    KC_INTERRUPTED = 10   /* by a signal: Python has the exception already */
 };
 
 #endif

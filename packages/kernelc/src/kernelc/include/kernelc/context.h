@@ -5,7 +5,7 @@
 
 #include "base.h"
 
-#define KC_ABI 2
+#define KC_ABI 3
 
 typedef struct kc_undo {
     char* address;
@@ -55,8 +55,20 @@ typedef struct kc_context {
                  const kc_window* windows, int32_t count, int32_t lanes);
     char** windows; /* where thread 0 would have its elements; null while groups are full */
 
+    /* Ctrl-C: where *attention is not 0, poll() asks whether to go on; if not, it fails. Loops look now and then. */
+    const volatile uint32_t* attention;
+    void (*poll)(struct kc_context*);
+
     void* owner; /* the native worker */
 } kc_context;
+
+/* In iteration k of a loop: leaves the kernel where the launch is to end. Nested loops that look each 256th time look
+   often enough, and most iterations do not read memory for it. */
+#define KC_POLL(k)                                                               \
+    if (KC_UNLIKELY(((k) & 255) == 255) && KC_UNLIKELY(*ctx->attention != 0)) {  \
+        ctx->poll(ctx);                                                          \
+        if (ctx->failed) return;                                                 \
+    }
 
 /* Room for a frame of `bytes` on top of the loop tape; the pointer is good until the next reserve. */
 KC_FN char* kc_reserve(kc_context* ctx, uint64_t bytes) {
