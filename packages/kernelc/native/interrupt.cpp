@@ -3,9 +3,8 @@
 #include <pthread.h>
 #include <signal.h>
 
+#include <algorithm>
 #include <chrono>
-#include <condition_variable>
-#include <mutex>
 #include <system_error>
 #include <thread>
 
@@ -13,59 +12,44 @@ namespace kernelc {
 namespace interrupt {
 namespace {
 
-constexpr std::chrono::milliseconds kTick{100};
-constexpr int kIdleTicks = 20;  // then it sleeps: launches that follow each other need not wake it
+constexpr std::chrono::milliseconds kTick{100}, kIdleTick{400};
+constexpr int kIdleTicks = 20;
 
-std::atomic<int> listeners{0};
+std::atomic<bool> listening{false};  // in Python's main thread: there is one at most
 thread_local Check current = nullptr;
 thread_local bool stopped = false;
 
-// Raises the flag ten times a second while a thread listens. A clock of its own: signals reach Python alone, and reading
-// the time in kernels would cost more than the loops around it.
+// Raises the flag now and then while a thread listens. A clock of its own: signals reach Python alone, and reading the
+// time in kernels would cost more than the loops around it. Nobody wakes it: that would cost more than a small launch.
 class Clock {
 public:
-    void wake() {
-        if (!started_.load() && !started_.exchange(true)) start();
-        if (!sleeping_.load()) return;
-        { std::lock_guard<std::mutex> lock(mutex_); }
-        called_.notify_one();
-    }
-
-private:
     void start() {
+        if (started_.load(std::memory_order_relaxed) || started_.exchange(true)) return;
         sigset_t all, before;
         sigfillset(&all);
         pthread_sigmask(SIG_SETMASK, &all, &before);
         try {
-            std::thread([this] { run(); }).detach();
+            std::thread(run).detach();
         } catch (const std::system_error&) {
             // The system gives no more threads: signals then wait for the end of a launch.
         }
         pthread_sigmask(SIG_SETMASK, &before, nullptr);
     }
 
-    void run() {
-        std::unique_lock<std::mutex> lock(mutex_);
+private:
+    static void run() {
         for (int idle = 0;;) {
-            called_.wait_for(lock, kTick);
-            if (listeners.load() > 0) {
-                idle = 0;
-                flag.store(1, std::memory_order_relaxed);
-            } else if (++idle >= kIdleTicks) {
-                sleeping_.store(true);
-                called_.wait(lock, [] { return listeners.load() > 0; });
-                sleeping_.store(false);
-                idle = 0;
-            }
+            std::this_thread::sleep_for(idle < kIdleTicks ? kTick : kIdleTick);
+            const bool needed = listening.load(std::memory_order_relaxed);
+            idle = needed ? 0 : std::min(idle + 1, kIdleTicks);
+            if (needed) flag.store(1, std::memory_order_relaxed);
         }
     }
 
-    std::mutex mutex_;
-    std::condition_variable called_;
-    std::atomic<bool> started_{false}, sleeping_{false};
+    std::atomic<bool> started_{false};
 };
 
-// Never destroyed: its thread runs until the process ends.
+// Never destroyed: launches at the end of the process may still look at it.
 std::atomic<Clock*> clock_{new Clock};
 
 }  // namespace
@@ -76,15 +60,17 @@ Listening::Listening(Check check) : active_(check != nullptr) {
     if (!active_) return;
     outer_ = current;
     current = check;
-    listeners.fetch_add(1);
-    clock_.load()->wake();
+    listening.store(true, std::memory_order_relaxed);
+    clock_.load(std::memory_order_relaxed)->start();
 }
 
 Listening::~Listening() {
     if (!active_) return;
     current = outer_;
     stopped = false;
-    if (listeners.fetch_sub(1) == 1) flag.store(0, std::memory_order_relaxed);
+    if (outer_ != nullptr) return;
+    listening.store(false, std::memory_order_relaxed);
+    if (flag.load(std::memory_order_relaxed) != 0) flag.store(0, std::memory_order_relaxed);
 }
 
 bool stop() {
@@ -96,7 +82,7 @@ bool stop() {
 }
 
 void after_fork() noexcept {
-    listeners.store(current != nullptr ? 1 : 0);
+    listening.store(current != nullptr);
     flag.store(0, std::memory_order_relaxed);
     clock_.store(new Clock);
 }

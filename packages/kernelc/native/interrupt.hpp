@@ -7,7 +7,7 @@
 namespace kernelc {
 namespace interrupt {
 
-// Not zero: look, by Worker::poll. Set ten times a second while a thread listens, and when a launch is to end.
+// Not zero: look, by Worker::poll. Set now and then while a thread listens, and when a launch is to end.
 extern std::atomic<uint32_t> flag;
 
 // Lets Python handle its signals; true if a handler raised, so that the launch is to end.

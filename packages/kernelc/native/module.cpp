@@ -146,10 +146,9 @@ bool was_interrupted(const Failure& failure) {
 // PyEval_RestoreThread and not pybind11's guards: where the interpreter ends meanwhile, it unwinds a daemon thread from
 // there, and unwinding out of a destructor would abort the process.
 Failure launch_released(const Launch& launch) {
-    const double expected = launch.total <= kManyThreads ? expected_time(launch) : kLongTime;
-    if (expected > 0.0 && expected < kLongTime) return run(launch);
     const interrupt::Listening listening(check_here());
-    if (expected >= kLongTime) released = PyEval_SaveThread();  // else nothing is known of it
+    const bool is_short = launch.total <= kManyThreads && expected_time(launch) < kLongTime;
+    if (!is_short) released = PyEval_SaveThread();
     const Failure failure = run(launch);
     take_gil();
     return failure;

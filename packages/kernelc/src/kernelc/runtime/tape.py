@@ -112,16 +112,11 @@ class Tape:
         if seeds:
             self._plan_adjoint(entry, seeds)
         self._protect([args[i] for i in variant.written], entry)
-        if device == "python":
-            entry.record = {}
-            if entry.watched and np.prod(dim) > 1:
-                launches.watch_python(plan, args, dim, entry.watched)
-            entry.record.update(launches.run_python(plan, "forward", frozenset(), args, dim, {}, entry.record))
-            self._forward.add_call(lambda: self._again_in_python(entry))
-        elif device == "cuda":
-            self._run_on_gpu(entry)
-        else:
-            self._run(entry)
+        try:
+            self._run_first(entry)
+        except BaseException:  # Ctrl-C, too: what was written until then stays
+            launches.bump(plan, args)
+            raise
         for i in variant.written:
             self._bump(args[i])
         for i, (storage, _) in list(entry.finals.items()):
@@ -166,6 +161,21 @@ class Tape:
                 self._ledger.mark(root._storage)
                 self._active[root._storage] = root
                 root._carries = True
+
+    def _run_first(self, entry: Entry) -> None:
+        """Run a launch where it belongs, and remember how to do so again."""
+        plan, args, dim = entry.plan, entry.args, entry.dim
+        assert plan is not None
+        if entry.device == "python":
+            entry.record = {}
+            if entry.watched and np.prod(dim) > 1:
+                launches.watch_python(plan, args, dim, entry.watched)
+            entry.record.update(launches.run_python(plan, "forward", frozenset(), args, dim, {}, entry.record))
+            self._forward.add_call(lambda: self._again_in_python(entry))
+        elif entry.device == "cuda":
+            self._run_on_gpu(entry)
+        else:
+            self._run(entry)
 
     def _run(self, entry: Entry) -> None:
         plan = entry.plan
