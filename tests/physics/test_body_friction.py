@@ -132,7 +132,8 @@ def test_bodies_that_rub_each_other_do_not_buzz(shape, kf):
     scene.add_rigid("body", shape, mass=1.0, pos=(0, 0.1 if round else 0.05, 0), vel=(1.0, 0, 0))
     model = scene.build("float64")
     body = ph.rollout(model, dt=DT, steps=2000).numpy()["body"]
-    late = body.v[1500:, 0] + (0.1 * body.omega[1500:, 2] if round else 0)  # the slip of the ball
+    # The slip; the ball touches half-way between its surface and the table's, into which it sinks by m g / ke.
+    late = body.v[1500:, 0] + (body.omega[1500:, 2] * (0.1 - 0.5 * G / 1e4) if round else 0)
     assert np.abs(late).max() < 1e-4
     assert body.v[:, 0].max() <= 1.0 and body.v[:, 0].min() > -0.02  # braked, never driven; it may rock a little
 

@@ -35,6 +35,8 @@ class SemiImplicit:
             system.forces(step)
         for system in systems:
             system.advance(step)
+        for system in systems:
+            system.watch(step)
 
     def __eq__(self, other: object) -> bool:
         return type(other) is SemiImplicit
@@ -76,6 +78,8 @@ class BackwardEuler:
                 system.advance(step)  # What no force moves: driven bodies.
         if step.rows("particles") or free:
             ImplicitStep(systems, step, self.tol, self.iterations).record()
+        for system in systems:
+            system.watch(step)
 
 
 NAMES: dict[str, Callable[[], Integrator]] = {"semi_implicit": SemiImplicit, "backward_euler": BackwardEuler}

@@ -97,8 +97,7 @@ class Pairs(System):
         given = [*moving, *light, *points, *surfaces.geometry(s), s[self.one], s[self.other], *self.contact.law_of(s)]
         kc.launch(FAMILIES[self.family].pair_forces, s.rows(self.name), given, [s[b.F], s[b.TORQUE]], parts=s.parts)
 
-    def advance(self, s: Step) -> None:
-        """Bodies have moved: look whether one went through another."""
+    def watch(self, s: Step) -> None:
         moved = [s[b.X], s[b.ROT], s.next(b.X), s.next(b.ROT), s.dt, s[surfaces.BOUND]]
         given = [*moved, s[b.POINT_START], s[b.POINT_COUNT], *surfaces.geometry(s), s[self.one], s[self.other]]
         kc.launch(PASSING[self.family], s.rows(self.name), given, [s.alarm(self.name)], parts=s.parts)

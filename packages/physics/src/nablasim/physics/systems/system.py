@@ -12,7 +12,9 @@ One from another package is passed to `register`.
     advance(s)         launches, every step, of systems that own state columns: writes s.next("table.state")
     check(a)           refuses values that cannot work, such as masses below zero, once they are derived
     energy(s)          an array of energies (J), one per row, or None; for study
-    alarmed(a, ...)    the error for a row of `s.alarm(name)` in which a launch of a step left a number
+    watch(s)           launches, every step, when all state columns are written: leave a number in a row of
+                       s.alarm(name) where something happened that must not
+    alarmed(a, ...)    the error for such a row
     stiffness(a, b)    launches, once per rollout, that add to bounds of stiffness and damping of each particle, which
                        say what step is stable: b.k, b.c, b.contact_k, b.contact_c
     limits(a)          the same of what is not said by such launches: a list of `Limit`s, computed with NumPy
@@ -56,6 +58,9 @@ class System:
 
     def advance(self, s: Step) -> None:
         """Launch one step of semi-implicit Euler for the state columns of this system."""
+
+    def watch(self, s: Step) -> None:
+        """Launch what looks at a step when it is done, and writes to `s.alarm(name)` what must not be."""
 
     def energy(self, s: Step) -> Any | None:
         """Launch what computes the energy of each row, and return that array."""
