@@ -260,14 +260,13 @@ def assigned_names(nodes: list[ast.stmt]) -> list[str]:
 
 def contains(nodes: list[ast.stmt], kinds: type | tuple[type, ...], *, into_loops: bool = True) -> bool:
     """Whether a statement of one of these kinds stands among or below the given ones."""
-    for node in nodes:
+    todo = list(nodes)
+    while todo:
+        node = todo.pop()
         if isinstance(node, kinds):
             return True
-        if isinstance(node, (ast.For, ast.While)) and not into_loops:
-            continue
-        for name in ("body", "orelse"):
-            if contains(getattr(node, name, None) or [], kinds, into_loops=into_loops):
-                return True
+        if into_loops or not isinstance(node, (ast.For, ast.While)):
+            todo += [*getattr(node, "body", ()), *getattr(node, "orelse", ())]
     return False
 
 
@@ -276,10 +275,14 @@ def always_exits(nodes: list[ast.stmt], *, returns_only: bool = False) -> bool:
     for node in nodes:
         if isinstance(node, ast.Return) or (isinstance(node, (ast.Break, ast.Continue)) and not returns_only):
             return True
-        if isinstance(node, ast.If) and node.orelse:
-            both = [always_exits(b, returns_only=returns_only) for b in (node.body, node.orelse)]
-            if all(both):
+        if isinstance(node, ast.If):
+            sides = [node.body]
+            while isinstance(node, ast.If) and len(node.orelse) == 1 and isinstance(node.orelse[0], ast.If):
+                node = node.orelse[0]
+                sides.append(node.body)
+            if all(always_exits(side, returns_only=returns_only) for side in (*sides, node.orelse)):
                 return True
+            continue
         if isinstance(node, ast.While) and _is_true(node.test) and not contains(node.body, ast.Break, into_loops=False):
             return True
     return False
