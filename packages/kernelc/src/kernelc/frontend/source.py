@@ -5,7 +5,10 @@ from __future__ import annotations
 import ast
 import builtins
 import inspect
+import sys
+import threading
 from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
 from typing import Any
 
@@ -15,6 +18,7 @@ from ..errors import MissingAnnotation, NoSource, Span
 from ..records import entity
 
 MISSING = object()
+_PARSER_STACK, _PARSER_DEPTH = 512 << 20, 100_000
 _PLAIN = (bool, int, float, np.number, np.bool_)
 _USEFUL_BUILTINS = ("abs", "bool", "float", "int", "len", "max", "min", "pow", "print", "range", "round")
 
@@ -131,7 +135,7 @@ class Source:
         # may stand further to the left.
         indented = lines[0][:1].isspace()
         try:
-            tree: Any = ast.parse("if True:\n" + "".join(lines) if indented else "".join(lines))
+            tree: Any = _parsed("if True:\n" + "".join(lines) if indented else "".join(lines))
         except SyntaxError:
             raise NoSource(f"the source of {self.name!r} is not a plain `def`", Span(self.file, first)) from None
         ast.increment_lineno(tree, first - 1 - indented)
@@ -233,6 +237,22 @@ class Source:
     def known_names(self) -> set[str]:
         """What a misspelt name may have meant."""
         return {*self.cells, *self.globals, *_USEFUL_BUILTINS}
+
+
+def _parsed(text: str) -> ast.Module:
+    """The syntax tree of a text. Python's parser goes as deep as a sum has terms: if need be, where there is room."""
+    try:
+        return ast.parse(text)
+    except RecursionError:
+        pass
+    limit, size = sys.getrecursionlimit(), threading.stack_size(_PARSER_STACK)
+    try:
+        sys.setrecursionlimit(max(limit, _PARSER_DEPTH))
+        with ThreadPoolExecutor(1) as thread:
+            return thread.submit(ast.parse, text).result()
+    finally:
+        sys.setrecursionlimit(limit)
+        threading.stack_size(size)
 
 
 def assigned_names(nodes: list[ast.stmt]) -> list[str]:
