@@ -31,6 +31,8 @@ from .values import (
 )
 
 _FLAGS = ("$brk", "$cont", "$ret")
+_LEFT = (*_FLAGS, "$else")
+_MOST_ARMS = 24
 _UNROLL_TRIPS, _UNROLL_NODES = 16, 700
 
 
@@ -64,6 +66,9 @@ class Control(Statements):
     def if_statement(self, node: ast.If, rest: list[ast.stmt]) -> bool:
         """Lower an `if`. True if what follows it was lowered, too: where one side always leaves, the rest belongs
         to the other side."""
+        if (cut := _cut(node)) is not None:
+            self.long_if(*cut, node)
+            return False
         cond = self.truth(self.expr(node.test), node.test)
         if isinstance(cond, Weak):
             self.body(node.body if cond.value else node.orelse)
@@ -77,8 +82,31 @@ class Control(Statements):
         self.branch(cond, lambda: self.body(then), lambda: self.body(orelse), node)
         return then_exits or else_exits
 
+    def long_if(self, first: ast.If, others: ast.If, node: ast.If) -> None:
+        """A chain of many `elif`: its first arms, then, where none of them was taken, the others. Not one in the other:
+        a hundred blocks deep is too deep for compilers, ours included."""
+        before = dict(self.frame.env)
+        self.frame.env["$else"] = FALSE
+        self.if_statement(first, [])
+        missed = _canonical(self.frame.env.pop("$else", FALSE))
+        if missed is FALSE:
+            return
+        taken = self.frame.env
+
+        def rest() -> None:
+            self.frame.env = dict(before)  # nothing has happened yet
+            self.body([others])
+
+        def done() -> None:
+            self.frame.env = dict(taken)
+
+        self.branch(missed, rest, done, node)
+
     def stmt_Break(self, node: ast.Break) -> None:
         self.frame.env["$brk"] = TRUE
+
+    def stmt__Else(self, node: _Else) -> None:
+        self.frame.env["$else"] = TRUE
 
     def stmt_Continue(self, node: ast.Continue) -> None:
         self.frame.env["$cont"] = TRUE
@@ -151,7 +179,7 @@ class Control(Statements):
             self.b.block, self.b.span = outer, span
 
     def merge(self, name: str, left: dict[str, Any], right: dict[str, Any], statement: If, node: ast.AST) -> Any:
-        missing = FALSE if name in _FLAGS else None
+        missing = FALSE if name in _LEFT else None
         a, b = left.get(name, missing), right.get(name, missing)
         if a is b:
             return a
@@ -559,7 +587,27 @@ def _labels(name: str, value: Any) -> list[str]:
 
 def _has_left(env: dict[str, Any]) -> bool:
     """Whether a branch ends in `break`, `continue` or `return` on all of its paths."""
-    return any(env.get(flag) is TRUE for flag in _FLAGS)
+    return any(env.get(flag) is TRUE for flag in _LEFT)
+
+
+class _Else(ast.Pass):
+    """Stands for the arms of a long chain of `elif` that are lowered apart."""
+
+
+def _cut(node: ast.If) -> tuple[ast.If, ast.If] | None:
+    """A long chain of `elif` as its first arms, which end in an `_Else`, and the others; None if it is not long."""
+    arms = [node]
+    while len(arms) <= _MOST_ARMS:
+        orelse = arms[-1].orelse
+        if len(orelse) != 1 or not isinstance(orelse[0], ast.If):
+            return None
+        arms.append(orelse[0])
+    others = arms.pop()
+    first: ast.stmt = ast.copy_location(_Else(), others)
+    for arm in reversed(arms):
+        first = ast.copy_location(ast.If(arm.test, arm.body, [first]), arm)
+    assert isinstance(first, ast.If)
+    return first, others
 
 
 def _canonical(value: Value) -> Value:

@@ -314,9 +314,16 @@ class Expressions(Slices, ABC):
 
     # -- operators
     def expr_BinOp(self, node: ast.BinOp) -> Any:
-        left, right = self.expr(node.left), self.expr(node.right)
-        self.at(node)
-        return self.binary(type(node.op), left, right, node)
+        # A sum of many terms is a chain to the left: walked, so that its length does not matter.
+        chain = [node]
+        while isinstance(chain[-1].left, ast.BinOp):
+            chain.append(chain[-1].left)
+        result = self.expr(chain[-1].left)
+        for part in reversed(chain):
+            right = self.expr(part.right)
+            self.at(part)
+            result = self.binary(type(part.op), result, right, part)
+        return result
 
     def binary(self, kind: type, a: Any, b: Any, node: ast.AST) -> Any:
         if isinstance(a, Weak) and isinstance(b, Weak) and kind in _PYTHON_OPERATORS:

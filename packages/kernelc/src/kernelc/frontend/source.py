@@ -5,7 +5,10 @@ from __future__ import annotations
 import ast
 import builtins
 import inspect
+import sys
+import threading
 from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
 from typing import Any
 
@@ -15,6 +18,7 @@ from ..errors import MissingAnnotation, NoSource, Span
 from ..records import entity
 
 MISSING = object()
+_PARSER_STACK, _PARSER_DEPTH = 512 << 20, 100_000
 _PLAIN = (bool, int, float, np.number, np.bool_)
 _USEFUL_BUILTINS = ("abs", "bool", "float", "int", "len", "max", "min", "pow", "print", "range", "round")
 
@@ -131,7 +135,7 @@ class Source:
         # may stand further to the left.
         indented = lines[0][:1].isspace()
         try:
-            tree: Any = ast.parse("if True:\n" + "".join(lines) if indented else "".join(lines))
+            tree: Any = _parsed("if True:\n" + "".join(lines) if indented else "".join(lines))
         except SyntaxError:
             raise NoSource(f"the source of {self.name!r} is not a plain `def`", Span(self.file, first)) from None
         ast.increment_lineno(tree, first - 1 - indented)
@@ -235,6 +239,22 @@ class Source:
         return {*self.cells, *self.globals, *_USEFUL_BUILTINS}
 
 
+def _parsed(text: str) -> ast.Module:
+    """The syntax tree of a text. Python's parser goes as deep as a sum has terms: if need be, where there is room."""
+    try:
+        return ast.parse(text)
+    except RecursionError:
+        pass
+    limit, size = sys.getrecursionlimit(), threading.stack_size(_PARSER_STACK)
+    try:
+        sys.setrecursionlimit(max(limit, _PARSER_DEPTH))
+        with ThreadPoolExecutor(1) as thread:
+            return thread.submit(ast.parse, text).result()
+    finally:
+        sys.setrecursionlimit(limit)
+        threading.stack_size(size)
+
+
 def assigned_names(nodes: list[ast.stmt]) -> list[str]:
     """Names that the statements assign or change in part, in order of appearance."""
     found: dict[str, None] = {}
@@ -270,14 +290,13 @@ def drawn_from(call: ast.Call) -> ast.Name | None:
 
 def contains(nodes: list[ast.stmt], kinds: type | tuple[type, ...], *, into_loops: bool = True) -> bool:
     """Whether a statement of one of these kinds stands among or below the given ones."""
-    for node in nodes:
+    todo = list(nodes)
+    while todo:
+        node = todo.pop()
         if isinstance(node, kinds):
             return True
-        if isinstance(node, (ast.For, ast.While)) and not into_loops:
-            continue
-        for name in ("body", "orelse"):
-            if contains(getattr(node, name, None) or [], kinds, into_loops=into_loops):
-                return True
+        if into_loops or not isinstance(node, (ast.For, ast.While)):
+            todo += [*getattr(node, "body", ()), *getattr(node, "orelse", ())]
     return False
 
 
@@ -286,10 +305,14 @@ def always_exits(nodes: list[ast.stmt], *, returns_only: bool = False) -> bool:
     for node in nodes:
         if isinstance(node, ast.Return) or (isinstance(node, (ast.Break, ast.Continue)) and not returns_only):
             return True
-        if isinstance(node, ast.If) and node.orelse:
-            both = [always_exits(b, returns_only=returns_only) for b in (node.body, node.orelse)]
-            if all(both):
+        if isinstance(node, ast.If):
+            sides = [node.body]
+            while isinstance(node, ast.If) and len(node.orelse) == 1 and isinstance(node.orelse[0], ast.If):
+                node = node.orelse[0]
+                sides.append(node.body)
+            if all(always_exits(side, returns_only=returns_only) for side in (*sides, node.orelse)):
                 return True
+            continue
         if isinstance(node, ast.While) and _is_true(node.test) and not contains(node.body, ast.Break, into_loops=False):
             return True
     return False
