@@ -42,7 +42,7 @@ class Draws(LaunchCalls):
                             node, advice=f"write state = kc.rng(seed, i), then kc.{called}(state)")  # fmt: skip
         row = TABLE.rows[name]
         assert isinstance(row, CompoundRow)
-        seed, i, k = flatten(args[0]) or ()
+        seed, i, k = flatten(args[0]) or []
         drawn = self.compound_call(row, [seed, i, k], node)
         after = self.binary(ast.Add, k, self.wrap(1), node)
         self.assign_name(state.id, of_type(RNG, [seed, i, after]), node)
