@@ -61,7 +61,7 @@ class Assembly:
     def _gather(self) -> None:
         end = self._end
         for name, a in self._columns.items():
-            source = {X.name: end.x, V.name: end.v}.get(name) or end.given[name]
+            source = {**end.given, X.name: end.x, V.name: end.v}[name]
             np.take(source.numpy(), self._particle, axis=0, out=a.numpy())
 
     def _pattern(self) -> None:
