@@ -9,7 +9,6 @@ from typing import Any
 from .. import types as t
 from ..errors import MixedPrecision, SourceError, Span, TypeMismatch
 from ..ir import Builder, Value, const
-from .function import Func
 from .source import Capture, Source, Stack, StaticCapture, origin_of
 from .values import Agg, ArrayVal, Known, ShapeVal, TupleVal, Weak, describe, is_number, type_name, type_of
 

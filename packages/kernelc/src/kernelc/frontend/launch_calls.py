@@ -30,7 +30,6 @@ from .values import (
     of_type,
 )
 
-
 _FOLLOWED = (ast.Constant, ast.Name, ast.Attribute, ast.BinOp, ast.UnaryOp, ast.operator, ast.unaryop, ast.expr_context)
 """Of these alone the names and attributes that a `kc.static` reads say whether it gives something else by now."""
 

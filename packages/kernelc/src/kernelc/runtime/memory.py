@@ -133,8 +133,8 @@ def check_no_gradient(data: Any) -> None:
     elif is_tensor(data) and data.requires_grad and sys.modules["torch"].is_grad_enabled():
         raise CutGradient(
             f"a tensor of shape {tuple(data.shape)} that requires a gradient would be a constant here",
-            advice="kc.torch.op(kernel, …)(t) and kc.torch.function(fn)(t) carry its gradient where t is an argument of "
-            "theirs; t.detach(), or torch.no_grad(), says that it is a constant",
+            advice="kc.torch.op(kernel, …)(t) and kc.torch.function(fn)(t) carry its gradient where t is an argument "
+            "of theirs; t.detach(), or torch.no_grad(), says that it is a constant",
         )
 
 
@@ -154,7 +154,7 @@ def numpy_of(tensor: Any) -> Data:
 
 
 def same_bits(a: Data, b: Data) -> bool:
-    """Whether two pieces of memory hold the same, bit by bit; what lies between the fields of structs does not count."""
+    """Whether two pieces of memory hold the same, bit by bit. What lies between fields of structs does not count."""
     if a.dtype.names is None:
         return a.tobytes() == b.tobytes()
     left, right = (x.host() if is_on_gpu(x) else x for x in (a, b))
