@@ -182,7 +182,8 @@ Failure run_alone(const Launch& launch, Worker& self, int64_t step) {
     Failure failure;
     const bool single = step < 0;  // whoever launched it from Python asks next time whether to give up the GIL for it
     const double begin = single ? now() : 0.0;
-    if (!self.run(launch.entry, launch.block, 0, launch.total)) failure = self.failure;
+    const int64_t slice = launch.grain > 0 ? launch.grain : Worker::kSlice;
+    if (!self.run(launch.entry, launch.block, 0, launch.total, nullptr, slice)) failure = self.failure;
     if (single) costs.note(launch.entry, (now() - begin) / static_cast<double>(launch.total));
     if (!self.prints.empty()) self.log.add(self.prints, step, last_print(failure));
     failure.step = step;

@@ -41,7 +41,8 @@ size_t Program::add_launch(kc_entry entry, const int64_t* words, size_t count, i
 size_t Program::add_copy(void* to, const void* from, int64_t bytes) {
     const int64_t words[] = {word(to), word(from)};
     const bool apart = words[0] + bytes <= words[1] || words[1] + bytes <= words[0];
-    return add_launch(copy, words, 2, bytes, apart, nullptr, kBytesPerChunk);
+    // Where they overlap it is one call, which knows the direction.
+    return add_launch(copy, words, 2, bytes, apart, nullptr, apart ? kBytesPerChunk : std::max<int64_t>(bytes, 1));
 }
 
 size_t Program::add_zero(void* to, int64_t bytes) {

@@ -27,6 +27,9 @@ struct Failure {
 // Every thread that runs kernels owns one, made when first needed and freed with the thread.
 class Worker {
 public:
+    // Whole SIMD groups, and so many that looking between them costs nothing.
+    static constexpr int64_t kSlice = 1 << 14;
+
     static Worker& current();
 
     Worker();
@@ -35,8 +38,9 @@ public:
     Worker& operator=(const Worker&) = delete;
 
     // Runs threads begin..end-1 on fresh tapes. False: one of them failed, see `failure`. `cancelled`: the launch ends.
-    bool run(kc_entry entry, const int64_t* block, int64_t begin, int64_t end,
-             const std::atomic<bool>* cancelled = nullptr) {
+    // `slice`: threads between two looks at the flag of interrupts, in one call.
+    bool run(kc_entry entry, const int64_t* block, int64_t begin, int64_t end, const std::atomic<bool>* cancelled = nullptr,
+             int64_t slice = kSlice) {
         cancelled_ = cancelled;
         context_.top = context_.base;
         context_.undo_top = 0;
@@ -44,7 +48,7 @@ public:
         prints.begin_chunk(begin);
         if (tape_room_ + undo_room_ > limit()) trim();
         for (int64_t from = begin, to; from < end && !context_.failed; from = to) {
-            to = std::min(end, from + kSlice);
+            to = std::min(end, from + slice);
             entry(block, from, to, &context_);
             if (KC_UNLIKELY(interrupt::flag.load(std::memory_order_relaxed)) && to < end) poll(&context_);
         }
@@ -75,9 +79,6 @@ private:
     void resize_undo(uint64_t room);
     void trim();
     void roll_back();
-
-    // Threads between two looks at the flag: whole SIMD groups, and so many that looking costs nothing.
-    static constexpr int64_t kSlice = 1 << 14;
 
     kc_context context_{};
     const std::atomic<bool>* cancelled_ = nullptr;

@@ -10,8 +10,8 @@ import pytest
 
 HERE = Path(__file__).parent
 NATIVE = HERE.parents[2] / "packages" / "kernelc" / "native"
-SOURCES = [NATIVE / f"{name}.cpp" for name in ("interrupt", "launch", "pool", "prints", "program", "record",
-           "window", "worker")]
+NAMES = ("interrupt", "launch", "pool", "prints", "program", "record", "window", "worker")
+SOURCES = [NATIVE / f"{name}.cpp" for name in NAMES]
 
 
 @pytest.mark.slow

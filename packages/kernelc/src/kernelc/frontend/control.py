@@ -418,7 +418,7 @@ class Control(Statements):
         return self.b.op("max", self.b.op("floordiv", rounded, step), zero)
 
     def unrollable(self, counter: range, node: ast.For) -> bool:
-        """Small loops that run to their end are unrolled, so that their counter can index vectors: an optimisation."""
+        """Small loops that run to their end are unrolled: then their counter can index vectors. It means the same."""
         trips = len(counter)
         size = sum(1 for stmt in node.body for _ in ast.walk(stmt))
         if contains(node.body, ast.Break, into_loops=False) or contains(node.body, ast.Return):

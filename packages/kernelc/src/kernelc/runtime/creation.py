@@ -200,8 +200,7 @@ def _scalars(dtype: np.dtype[Any]) -> Any:
 def from_torch(tensor: Any, dtype: Any = None, requires_grad: bool | None = None) -> Array:
     """A torch tensor's memory as an array, shared.
 
-    requires_grad: whether the array is a leaf, whose gradient goes to its own `.grad`; as of the tensor, if
-        that is a leaf.
+    requires_grad: whether the array is a leaf, whose gradient goes to its own `.grad`; by default, as a leaf of torch.
     """
     if not is_tensor(tensor):
         raise WrongDtype(f"from_torch takes a tensor, not {type(tensor).__name__}")

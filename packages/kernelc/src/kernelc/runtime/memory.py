@@ -188,7 +188,7 @@ def numpy_of(tensor: Any) -> Data:
 
 
 def same_bits(a: Data, b: Data) -> bool:
-    """Whether two pieces of memory hold the same, bit by bit; padding between fields does not count."""
+    """Whether two pieces of memory hold the same, bit by bit. What lies between fields of structs does not count."""
     if a.dtype.names is None:
         return a.tobytes() == b.tobytes()
     left, right = (x.host() if is_on_gpu(x) else x for x in (a, b))
