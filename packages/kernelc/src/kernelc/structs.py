@@ -44,7 +44,7 @@ class Part(StructValue):
 
     def __init__(self, of: StructValue):
         vars(self).update(struct=of.struct)
-        vars(self).update({name: _kept(kind, getattr(of, name)) for name, kind in of.struct.fields})
+        vars(self).update({name: kept(kind, getattr(of, name)) for name, kind in of.struct.fields})
 
     def __setattr__(self, name: str, value: Any) -> None:
         raise WrongUse(f"this {self.struct.name} is part of a bundle: its fields cannot be set one by one",
@@ -100,7 +100,7 @@ class Bundle:
             if found != inner:
                 raise WrongUse(f"{name!r} of {self._struct.name} is a {inner.name}, not {_shown(value, found)}",
                                advice=f"make one: {inner.name}(…)")  # fmt: skip
-        return value if t.has_arrays(inner) else _kept(kind, value)
+        return value if t.has_arrays(inner) else kept(kind, value)
 
     # -- what a launch asks for
     @property
@@ -210,18 +210,18 @@ def _shown(value: Any, struct: t.Struct | None) -> str:
     return f"a {struct.name}" if struct is not None else f"a {type(value).__name__}"
 
 
-def _kept(kind: t.Type, value: Any) -> Any:
+def kept(kind: t.Type, value: Any) -> Any:
     """A number, vector or struct that stays as it is, whatever becomes of what was given. An array of one element
-    stays what it is: it may carry a gradient."""
-    if hasattr(value, "_sig"):
+    stays what it is: it may carry a gradient. So does a tensor that does: launches refuse it."""
+    if hasattr(value, "_sig") or getattr(value, "requires_grad", False):
         return value
     if isinstance(value, StructValue):
         return value if isinstance(value, Part) else Part(value)
     if isinstance(kind, t.Composite):
         try:
-            made = np.array(value)
+            made = np.array(value.numpy() if hasattr(value, "numpy") else value)
         except (TypeError, ValueError):
             return value  # the launch says what is wrong with it
         made.flags.writeable = False
         return made
-    return value.item() if isinstance(value, np.ndarray) and value.ndim == 0 else value
+    return value.item() if getattr(value, "ndim", None) == 0 else value

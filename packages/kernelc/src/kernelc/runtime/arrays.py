@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from .. import types as t
-from ..errors import NoCuda, Overlap, ReadOnly, WrongDevice, WrongDtype, WrongIndex, WrongShape, WrongUse
+from ..errors import CutGradient, NoCuda, Overlap, ReadOnly, WrongDevice, WrongDtype, WrongIndex, WrongShape, WrongUse
 from ..structs import moves
 from .cuda import dlpack
 from .cuda.data import empty as device_empty
@@ -232,6 +232,10 @@ class Array:
     def __dlpack_device__(self) -> tuple[int, int]:
         return (2, 0) if is_on_gpu(self._data) else (1, 0)
 
+    def __reduce__(self) -> Any:
+        """Copies and pickles have memory of their own; gradients, tapes and views stay behind."""
+        return _restored, (self.numpy(), self.element, self.requires_grad)
+
     # -- gradient
     @property
     def grad(self) -> Array | None:
@@ -452,6 +456,10 @@ class Array:
         moves.tick()
 
 
+def _restored(data: Data, element: t.Type, requires_grad: bool) -> Array:
+    return Array(data, element, requires_grad=requires_grad)
+
+
 def _check_gradient(data: Data, element: t.Type) -> None:
     """Whether memory can have a gradient: reals, each of which has its own."""
     if not any(s.is_float for s in t.leaves(element)):
@@ -545,9 +553,21 @@ def _check_no_mask(data: Any) -> None:
             _check_no_mask(part)
 
 
+def check_not_carried(data: Any) -> None:
+    """While a tape records, a copy that it does not see would end the gradient of an array."""
+    tape = current()
+    if tape is None:
+        return
+    for a in data if isinstance(data, (list, tuple)) else (data,):
+        if isinstance(a, Array) and tape._carries(a):
+            raise CutGradient("an array that carries a gradient on this tape would be copied as a constant",
+                              advice="copy it by b.assign(a), or in a kernel; a.numpy() is a constant")  # fmt: skip
+
+
 def numbers(data: Any) -> Data:
     """Data of any kind as a NumPy array of numbers."""
     check_no_gradient(data)
+    check_not_carried(data)
     try:
         found = np.asarray(_plain(data))
     except ValueError as error:  # lists of unequal length
@@ -560,6 +580,7 @@ def numbers(data: Any) -> Data:
 def spread(value: Any, like: Data) -> Data:
     """One value as the content of every element."""
     check_no_gradient(value)
+    check_not_carried(value)
     try:
         return np.broadcast_to(np.asarray(_plain(value), like.dtype), like.shape)
     except (TypeError, ValueError) as error:

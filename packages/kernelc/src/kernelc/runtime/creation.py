@@ -11,7 +11,7 @@ import numpy as np
 from .. import types as t
 from ..config import config
 from ..errors import WrongChoice, WrongDevice, WrongDtype, WrongShape, WrongUse
-from .arrays import Array, _check_gradient, device_memory, numbers, offers_device_memory, spread
+from .arrays import Array, _check_gradient, check_not_carried, device_memory, numbers, offers_device_memory, spread
 from .cuda import data as gpu
 from .memory import Data, check_no_gradient, is_dense, is_on_gpu, is_tensor
 
@@ -84,6 +84,7 @@ def _again(data: Array, dtype: Any, requires_grad: bool) -> Array:
         element = t.resolve(t.as_type(dtype), data.real or t.FLOAT32)
         made = data.as_element(element)
         if made is None:
+            check_not_carried(data)
             return array(data._data, dtype, requires_grad)
         made = made._view(lambda data: data, element)
     assert made is not None

@@ -400,8 +400,21 @@ def _flat(value: Any, kind: t.Type) -> list[Any]:
     if isinstance(kind, t.Struct):
         return [x for name, field_type in kind.fields for x in _flat(getattr(value, name), field_type)]
     if isinstance(kind, t.Scalar):
+        if value.__class__ is not float and value.__class__ is not int:
+            value = _constant(value)
         return [value.item() if hasattr(value, "item") else value]
-    return [x.item() for x in np.asarray(value).reshape(-1)]
+    return [x.item() for x in np.asarray(_constant(value)).reshape(-1)]
+
+
+def _constant(value: Any) -> Any:
+    """A value that goes into the argument block: it must not carry a gradient, which would end there."""
+    if isinstance(value, Array):
+        if value.requires_grad or value._carries:
+            raise CutGradient("an array that carries a gradient would be a constant in a struct",
+                              advice="pass it as an argument of its own, or as a member of a bundle")  # fmt: skip
+        return value.numpy().reshape(-1)[0] if value.size == 1 else value.numpy()
+    check_no_gradient(value)
+    return value
 
 
 _reals: dict[Any, t.Scalar | None] = {}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+import sys
 import threading
 from collections.abc import Collection, Iterable, Sequence
 from functools import lru_cache
@@ -23,7 +24,7 @@ from .cuda.data import zeros as device_zeros
 from .cuda.launching import Launching, binary_of, facts
 from .interpreter import Memory, interpret
 from .kernels import Kernel, Plan, _flat, check_device
-from .memory import may_share, shares
+from .memory import is_tensor, may_share, shares
 from .recording import current, open_tapes
 from .reports import report
 from .storage import clock
@@ -112,6 +113,7 @@ def check_and_launch(
     if not isinstance(kernel, Kernel):
         raise WrongUse(f"kc.launch runs a kernel, not {kernel!r}", advice="decorate the function with @kc.kernel")
     grid(dim, kernel)
+    given = args
     plan, args = kernel.plan(args)
     check_dims(plan, dim)
     check_parts(parts, dim)
@@ -122,6 +124,14 @@ def check_and_launch(
         tape._launch(plan, args, _shape(dim), where, parts)
     else:
         run(plan, args, _shape(dim), where, parts)
+    tell_torch(given if len(given) == len(args) else kernel.spread(given), plan)
+
+
+def tell_torch(given: Sequence[Any], plan: Plan) -> None:
+    """Count writes to tensors as torch does its own: what it has saved of them for a gradient is no longer true."""
+    for i in plan.variant.written:
+        if is_tensor(given[i]) and not given[i].is_inference():
+            sys.modules["torch"].autograd.graph.increment_version(given[i])
 
 
 def grid(dim: Any, kernel: Kernel) -> tuple[int, bytes]:

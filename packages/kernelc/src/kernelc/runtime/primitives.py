@@ -204,8 +204,10 @@ def _slopes(data: Data, op: str) -> Data:
 
 def _starts(data: Data) -> Data:
     """Where runs of equal numbers begin."""
-    if np.any(data[1:] < data[:-1]):
-        at = int(np.argmax(data[1:] < data[:-1])) + 1
-        raise WrongShape(f"kc.unique takes a sorted array, but element {at} is smaller than the one before",
-                         advice="sort it first: kc.unique(kc.sort(a))")  # fmt: skip
-    return np.flatnonzero(np.append(np.ones(min(1, len(data)), bool), data[1:] != data[:-1]))
+    nan = data != data
+    falls = (data[1:] < data[:-1]) | (nan[:-1] & ~nan[1:])
+    if np.any(falls):
+        raise WrongShape(f"kc.unique takes a sorted array, but element {int(np.argmax(falls)) + 1} is smaller than the "
+                         "one before", advice="sort it first: kc.unique(kc.sort(a))")  # fmt: skip
+    differs = (data[1:] != data[:-1]) & ~(nan[1:] & nan[:-1])
+    return np.flatnonzero(np.append(np.ones(min(1, len(data)), bool), differs))

@@ -26,7 +26,7 @@ from ..errors import (
     WrongChoice,
     public,
 )
-from ..structs import arrays_in
+from ..structs import arrays_in, kept
 from ..types import leaves
 from . import launches, recording, reports, strips
 from .arrays import Array, check_apart
@@ -103,7 +103,11 @@ class Tape:
         """Run and record a launch."""
         variant = plan.variant
         entry = Entry(f"launch {len(self.entries)} ({plan.kernel.name})", plan, args, dim, device, parts)
-        entry.args = args = [self._ledger.canonical(a, entry) if a.__class__ is Array else a for a in args]
+        # Values as they are now: what a user passes may change before the tape runs again, or backwards.
+        entry.args = args = [
+            self._ledger.canonical(a, entry) if a.__class__ is Array else kept(kind, a)
+            for a, kind in zip(args, plan.kernel.params.values(), strict=True)
+        ]
         for a in args:
             if a.__class__ is Array and a.origin is not None:
                 self._copy_again(a)
@@ -116,6 +120,8 @@ class Tape:
             self._run_first(entry)
         except BaseException:  # Ctrl-C, too: what was written until then stays
             launches.bump(plan, args)
+            for i in variant.written if seeds else ():
+                self._ledger.foreign[args[i]._storage] = f"by {entry.label}, which failed"
             raise
         for i in variant.written:
             self._bump(args[i])

@@ -25,6 +25,7 @@ from ..runtime.launches import apply_settings, check_dims, grid, prepare
 from ..runtime.memory import PACKERS
 from ..runtime.recording import open_tapes
 from ..runtime.reports import report
+from ..structs import kept
 from .calls import ELEMENTS, once, wants_graph
 
 Known = dict[Any, "Direct | None"]
@@ -225,7 +226,8 @@ class _Operation(torch.autograd.Function):
         ctx.set_materialize_grads(False)
         ctx.save_for_backward(*[args[i] for i in values])
         ctx.direct, ctx.seeds, ctx.total, ctx.head = direct, seeds, total, head
-        ctx.args = [a.shape if isinstance(a, torch.Tensor) else a for a in args]
+        kinds = direct.plan.kernel.params.values()
+        ctx.args = [a.shape if isinstance(a, torch.Tensor) else kept(k, a) for a, k in zip(args, kinds, strict=False)]
         ctx.shapes = [x.shape for x in outputs]
         return tuple(outputs)
 
