@@ -71,7 +71,8 @@ def wind(n=4, gust=True):
 def test_a_launch_reads_the_members(real, blows, device):
     blown = None if blows is None else wind(gust=blows)
     if blown is not None and real is kc.float32:
-        blown = Wind(*(a and kc.array(a.numpy().astype(np.float32)) for a in (blown.speed, blown.gust)))
+        members = (blown.speed, blown.gust)
+        blown = Wind(*(None if a is None else kc.array(a.numpy().astype(np.float32)) for a in members))
     b = bodies(real=real, wind=blown)
     np.testing.assert_allclose(forces(b, device=device), expected(b), rtol=1e-5 if real is kc.float32 else 1e-12)
 
