@@ -17,7 +17,7 @@ transform_inverse transform_twist transform_wrench spatial_join spatial_top spat
 spatial_cross_dual spatial_adjoint spatial_inertia
 closest_point_triangle closest_point_segment closest_point_edge_edge sdf_sphere sdf_box sdf_capsule sdf_plane
 triangle_area tet_volume barycentric ray_triangle
-rand randn texture_clamp texture_wrap texture_channel_clamp texture_channel_wrap lower_bound
+rand randn noise texture_clamp texture_wrap texture_channel_clamp texture_channel_wrap lower_bound
 """.split()
 
 
