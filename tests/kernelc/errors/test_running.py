@@ -126,6 +126,9 @@ def test_a_failed_launch_on_a_tape_is_raised_and_the_tape_lives():
     with kc.Tape() as tape:
         with pytest.raises(kc.AssertFailed):
             kc.launch(positive, 2, [bad, y])
+        with pytest.raises(kc.TapeError, match=r"written by launch 0 \(positive\), which failed"):
+            kc.launch(positive, 2, [x, y])
+        y.zero_()
         kc.launch(positive, 2, [x, y])
     tape.backward(grads={y: np.ones(2)})
     np.testing.assert_array_equal(x.grad.numpy(), [1.0, 1.0])

@@ -42,7 +42,7 @@ def test_missing_annotation():
 def test_wrong_index_count():
     @kc.kernel
     def few(x: kc.Array[float, 2], out: kc.Array[float]):
-        out[0] = x[0]  # here
+        out[0] = x[0, 1, 2]  # here
 
     refused(few, "KC109")
 

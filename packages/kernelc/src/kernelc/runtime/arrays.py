@@ -82,7 +82,7 @@ class Array:
         if storage is None:
             self._storage.lie(data, self._address)
         if requires_grad:
-            _check_gradient(data, element)
+            _check_gradient(element)
         self.requires_grad = requires_grad
 
     def _set(self, data: Data, element: t.Type, address: int = 0) -> None:
@@ -254,7 +254,7 @@ class Array:
             return None if grad is None else grad._data
         storage = self._storage
         if storage.grad is None and (self.requires_grad or storage.carries):
-            _check_gradient(self._data, self.element)
+            _check_gradient(self.element)
             storage.grad = zeros_for(self._data)
         return storage.grad
 
@@ -460,18 +460,9 @@ def _restored(data: Data, element: t.Type, requires_grad: bool) -> Array:
     return Array(data, element, requires_grad=requires_grad)
 
 
-def _check_gradient(data: Data, element: t.Type) -> None:
-    """Whether memory can have a gradient: reals, each of which has its own."""
+def _check_gradient(element: t.Type) -> None:
     if not any(s.is_float for s in t.leaves(element)):
         raise WrongDtype(f"only real arrays can require a gradient, not {element!r}")
-    check_apart(data)
-
-
-def check_apart(data: Data) -> None:
-    """Elements that are one number in memory have one gradient together, which no array of them has a place for."""
-    if overlaps_itself(data):
-        raise Overlap("the elements of the array overlap each other, so they have no gradients of their own",
-                      advice=_APART)  # fmt: skip
 
 
 def _check_fields(given: np.dtype[Any], wanted: np.dtype[Any]) -> None:

@@ -89,7 +89,7 @@ def _again(data: Array, dtype: Any, requires_grad: bool) -> Array:
         made = made._view(lambda data: data, element)
     assert made is not None
     if requires_grad:
-        _check_gradient(made._data, made.element)
+        _check_gradient(made.element)
         made.requires_grad = True
     return made
 

@@ -43,8 +43,10 @@ class Ledger:
         """Remember the memory of an array; find out whether it overlaps memory known under another identity."""
         storage = a._storage
         if storage in self.foreign:
-            raise TapeError(f"an array was written {self.foreign[storage]}, so this tape cannot know its gradient",
-                            advice="record all launches that lead to the loss on one tape")  # fmt: skip
+            raise TapeError(
+                f"an array was written {self.foreign[storage]}, so this tape cannot know its gradient",
+                advice="record all launches that lead to the loss on one tape, or begin anew: a.zero_()",
+            )
         if storage in self.uses or a._data.size == 0:
             return
         self.uses[storage] = (entry, caller())

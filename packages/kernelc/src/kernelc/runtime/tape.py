@@ -18,6 +18,7 @@ from .. import _native
 from ..config import config
 from ..errors import (
     FAILURES,
+    CudaError,
     CutGradient,
     NotRecorded,
     Overwritten,
@@ -29,7 +30,7 @@ from ..errors import (
 from ..structs import arrays_in, kept
 from ..types import leaves
 from . import launches, recording, reports, strips
-from .arrays import Array, check_apart
+from .arrays import Array
 from .creation import refresh
 from .cuda.launching import Launching, binary_of, facts, forward_job, record_table
 from .entries import Entry, Need
@@ -118,9 +119,10 @@ class Tape:
         self._protect([args[i] for i in variant.written], entry)
         try:
             self._run_first(entry)
-        except BaseException:  # Ctrl-C, too: what was written until then stays
+        except BaseException as error:  # Ctrl-C, too: what was written until then stays
             launches.bump(plan, args)
-            for i in variant.written if seeds else ():
+            # A driver that refuses a launch has written nothing.
+            for i in variant.written if seeds and not isinstance(error, CudaError) else ():
                 self._ledger.foreign[args[i]._storage] = f"by {entry.label}, which failed"
             raise
         for i in variant.written:
@@ -163,7 +165,6 @@ class Tape:
         for a in carriers:
             root = a.root
             if root._storage not in self._active:
-                check_apart(root._data)
                 self._ledger.mark(root._storage)
                 self._active[root._storage] = root
                 root._carries = True
