@@ -51,7 +51,7 @@ def missing(plans, package):
 @pytest.mark.parametrize("mode", MODES)
 def test_pictures(launched, mode, on_tape):
     """Near enough that faces may have to be cut off; on a tape they always may."""
-    vertices = torch.tensor([[-1.0, -1, 0], [1, -1, 0], [0, 1, 3.5]], requires_grad=True)
+    vertices = torch.tensor([[-1.0, -1, 0], [1, -1, 0], [0, 1, 3.95]], requires_grad=True)
     given = kc.array(vertices.detach().numpy(), requires_grad=True) if on_tape else vertices
     renderer = render.Renderer(
         render.Camera.look_at((0, 0, 4), (0, 0, 0), fov=60), [render.Ambient(0.5)], mode=mode, size=(4, 4)

@@ -43,9 +43,10 @@ AHEAD = [
     ),
     *(one for family in body_contacts.FAMILIES.values() for one in aot.kernels(*vars(family).values(), boxed=("dt",))),
     *aot.kernels(*frames.COPIES_FIRST.values(), frames.corners, frames.corners_of_copies),
+    *aot.kernels(*passing.FAMILIES.values(), boxed=("dt",), adjoint=False),
     # What decides who meets whom, and how stiff a system is, has no gradient.
     *aot.kernels(
-        crossing, near_points, surfaces, touching, *passing.FAMILIES.values(), air.air_damping, bending.hinge_stiffness,
+        crossing, near_points, surfaces, touching, air.air_damping, bending.hinge_stiffness,
         membrane.membrane_stiffness, planes.plane_stiffness, self_contact.self_contact_stiffness,
         springs.spring_stiffness, tets.tet_stiffness, adjoint=False,
     ),
