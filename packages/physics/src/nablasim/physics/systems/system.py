@@ -68,7 +68,7 @@ class System:
 
     def alarmed(self, a: Arrays, row: int, value: int, dt: float) -> Exception:
         """What to raise where `s.alarm(name)` has a number other than zero after some steps."""
-        raise NotImplementedError
+        return RuntimeError(f"{self.name}: row {row} raised the alarm {value} in a step of {dt:g} s")
 
     def check(self, a: Arrays) -> None:
         """Raise `ValueError` if derived columns are not such that anything could move."""
