@@ -95,6 +95,23 @@ def test_a_closure_counts_by_what_it_holds():
     assert digest(made(1)) == digest(made(1)) != digest(made(2))
 
 
+def test_tensors_count_by_their_numbers_when_torch_comes_later():
+    code = """
+        import sys
+        from nablasim.sysid.content import NoContent, digest
+        assert "torch" not in sys.modules, "this test needs a module that does not import torch itself"
+        import torch
+        half = torch.arange(4.0)[::2]
+        assert digest(half) == digest(half.clone())
+        try:
+            digest(torch.eye(3).to_sparse())
+        except NoContent:
+            print("refused")
+    """
+    done = subprocess.run([sys.executable, "-c", textwrap.dedent(code)], capture_output=True, text=True, check=False)
+    assert done.stdout == "refused\n", done.stderr
+
+
 @pytest.mark.parametrize("what", [threading.Lock(), (k for k in range(3)), sys.stdout, torch.eye(3).to_sparse()])
 def test_what_has_no_content_is_refused_by_its_place(what):
     with pytest.raises(NoContent, match=r"item 3.*\['camera'\]") as refused:

@@ -71,6 +71,9 @@ class _Reader:
             return self._mapping(value, name)
         if kind in (set, frozenset):
             return _hash(kind.__name__.encode(), *sorted(self.read(part, f"{name}{{…}}") for part in value))
+        torch = sys.modules.get("torch")  # Looked up each time: it may be imported after this module.
+        if torch is not None and isinstance(value, torch.Tensor):
+            return self._tensor(value, name)
         for type_, read in _KINDS:
             if isinstance(value, type_):
                 return read(self, value, name)
@@ -177,11 +180,10 @@ class _Reader:
 
 
 def _kinds() -> list[tuple[Any, Callable[[_Reader, Any, str], bytes]]]:
-    tensor = [(sys.modules["torch"].Tensor, _Reader._tensor)] if "torch" in sys.modules else []
     slots = (types.MemberDescriptorType, types.GetSetDescriptorType, types.WrapperDescriptorType,
              types.MethodDescriptorType, types.ClassMethodDescriptorType, types.MethodWrapperType)  # fmt: skip
     return [
-        (np.ndarray, _Reader._array), *tensor, (PurePath, _Reader._path), (types.FunctionType, _Reader._function),
+        (np.ndarray, _Reader._array), (PurePath, _Reader._path), (types.FunctionType, _Reader._function),
         (types.MethodType, _Reader._method), (types.BuiltinFunctionType, _Reader._builtin),
         (types.CodeType, _Reader._code), (type, _Reader._class),
         (types.ModuleType, lambda reader, value, name: _hash(b"module", value.__name__.encode())),
