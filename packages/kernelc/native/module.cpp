@@ -10,6 +10,7 @@
 #include "cpu.hpp"
 #include "interrupt.hpp"
 #include "launch.hpp"
+#include "outside.hpp"
 #include "place.hpp"
 #include "pool.hpp"
 #include "program.hpp"
@@ -328,6 +329,32 @@ void set_tape_limit(int64_t bytes) {
     Worker::set_limit(static_cast<uint64_t>(bytes));
 }
 
+// What a failed launch says is made in Python, on whichever thread it ran.
+std::string report_outside(const py::object& report, const Failure& failure) {
+    py::gil_scoped_acquire acquired;
+    try {
+        return py::cast<std::string>(report(to_python(failure)));
+    } catch (const std::exception& error) {
+        return error.what();
+    }
+}
+
+void add_outside(int64_t key, int64_t entry, py::object block, int64_t total, bool parallel, const py::list& slots,
+                 const py::list& ranks, py::object report) {
+    const Block words(block.ptr());
+    outside::Call call{to_entry(entry), {words.words(), words.words() + words.count()}, total, parallel, {}, {}, {}};
+    for (const py::handle& item : slots) {
+        const py::tuple slot = py::cast<py::tuple>(item);
+        call.slots.push_back({py::cast<int64_t>(slot[0]), py::cast<int32_t>(slot[1]), py::cast<int32_t>(slot[2]),
+                              py::cast<int64_t>(slot[3])});
+    }
+    for (const py::handle& rank : ranks) call.ranks.push_back(py::cast<int64_t>(rank));
+    // Never freed: calls stay, and at the end of the process there is no Python to free it in.
+    const py::object* said = new py::object(std::move(report));
+    call.report = [said](const Failure& failure) { return report_outside(*said, failure); };
+    outside::add(key, std::move(call));
+}
+
 std::string describe(const Failure& failure) {
     const auto field = [](const char* name, int64_t value) { return std::string(name) + "=" + std::to_string(value); };
     return "Failure(" + field("code", failure.code) + ", " + field("site", failure.site) + ", " +
@@ -383,6 +410,11 @@ void bind_functions(py::module_& module) {
     module.def("take_prints", &take_prints,
                "What this thread's launches printed since the last call: (step, site, thread, values). "
                "A last (-1, -1, -1, [n]) says that n values more were dropped.");
+    module.def("outside", [] { return reinterpret_cast<intptr_t>(&outside::run); },
+               "The address of the function by which other runtimes launch.");
+    module.def("add_outside", &add_outside, py::arg("key"), py::arg("entry"), py::arg("block"), py::arg("total"),
+               py::arg("parallel"), py::arg("slots"), py::arg("ranks"), py::arg("report"),
+               "Let other runtimes launch under a key: slots are (word, kind, buffer, bytes).");
     if (PyModule_AddFunctions(module.ptr(), fast_methods) != 0) throw py::error_already_set();
 }
 

@@ -15,9 +15,14 @@ from .errors import KernelError
 from .frontend import func
 from .frontend.intrinsics import (
     atomic_add,
+    atomic_and,
+    atomic_cas,
+    atomic_exchange,
     atomic_max,
     atomic_min,
+    atomic_or,
     atomic_sub,
+    atomic_xor,
     grad,
     load,
     randf,
@@ -39,6 +44,7 @@ from .runtime import (
     from_torch,
     full,
     inspect,
+    jacobian,
     jvp,
     kernel,
     launch,
@@ -53,14 +59,18 @@ from .runtime import (
 )
 from .types import (
     Array,
+    bfloat16,
     float2,
     float3,
     float4,
+    float16,
     float32,
     float64,
     int2,
     int3,
     int4,
+    int8,
+    int16,
     int32,
     int64,
     local,
@@ -74,7 +84,10 @@ from .types import (
     struct,
     tensor,
     transform,
+    uint8,
+    uint16,
     uint32,
+    uint64,
     vec,
 )
 
@@ -92,7 +105,11 @@ __all__ = sorted(n for n, v in globals().items() if not n.startswith("_") and no
 
 def __getattr__(name: str) -> _Any:
     """`kc.torch`, `kc.testing` and the like are imported when they are asked for: kernelc itself needs none."""
-    if name in ("torch", "testing", "aot", "cuda"):
+    if name == "__version__":
+        from importlib.metadata import version  # it takes a while to import
+
+        return version("kernelc")
+    if name in ("torch", "jax", "testing", "aot", "cuda"):
         import importlib
 
         return importlib.import_module(f"{__name__}.{name}")

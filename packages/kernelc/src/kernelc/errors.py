@@ -103,8 +103,8 @@ _OURS = (str(Path(__file__).parent), str(Path(linecache.__file__).parent) + "/fu
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 
-def shorn(error: KernelError) -> KernelError:
-    """The error without our own frames: a user's traceback leads to the user's lines."""
+def shorn(error: KernelError) -> None:
+    """Take our own frames out of a traceback: it leads to the user's lines alone."""
     frames, kept = error.__traceback__, []
     while frames is not None:
         if not frames.tb_frame.f_code.co_filename.startswith(_OURS):
@@ -113,7 +113,7 @@ def shorn(error: KernelError) -> KernelError:
     chain: TracebackType | None = None
     for one in reversed(kept):
         chain = TracebackType(chain, one.tb_frame, one.tb_lasti, one.tb_lineno)
-    return error.with_traceback(chain)
+    error.__traceback__ = chain
 
 
 def caller() -> Span | None:
@@ -132,8 +132,9 @@ def public(function: Function) -> Function:
         try:
             return function(*args, **named)
         except KernelError as error:
-            __tracebackhide__ = True  # for pytest and IPython
-            raise shorn(error)  # noqa: B904  (the same error)
+            # A bare `raise` adds no frame: the traceback ends at the user's line.
+            shorn(error)
+            raise
 
     return call  # type: ignore[return-value]
 

@@ -6,14 +6,23 @@ Every value type is a fixed list of scalar *leaves*; the intermediate representa
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import cache, cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .errors import WrongType, WrongUse
+from . import homes
+from .errors import WrongType, WrongUse, public
 from .records import entity, record
+
+if TYPE_CHECKING:
+    from typing_extensions import dataclass_transform
+else:
+
+    def dataclass_transform() -> Any:
+        """For type checkers: what it stands above makes classes that are called with their fields."""
+        return lambda decorator: decorator
 
 
 class Type:
@@ -41,13 +50,18 @@ class Scalar(Type):
 
     def __call__(self, value: Any = 0) -> Any:
         """Outside a kernel: the NumPy scalar of this type."""
+        if self is BFLOAT16:
+            raise WrongUse("NumPy has no bfloat16: there is no such number outside of arrays",
+                           advice="make an array: kc.array([value], dtype=kc.bfloat16)")  # fmt: skip
         return self.numpy.type(value)
 
     @property
     def numpy(self) -> np.dtype[Any]:
-        """The NumPy dtype of one leaf."""
+        """The NumPy dtype of one leaf in memory. NumPy has no bfloat16: of those it holds the bits."""
         if self is REAL:
             return np.dtype(np.float64)
+        if self is BFLOAT16:
+            return np.dtype(np.uint16)
         return np.dtype({"bool": "bool", "int": "int32", "float": "float64"}.get(self.name, self.name))
 
     @property
@@ -57,6 +71,15 @@ class Scalar(Type):
     @property
     def is_int(self) -> bool:
         return self.kind in "iu"
+
+    @property
+    def is_half(self) -> bool:
+        return self is FLOAT16 or self is BFLOAT16
+
+    @property
+    def is_stored(self) -> bool:
+        """Whether arrays hold such numbers, and kernels compute with wider ones: loads convert, stores round."""
+        return 0 < self.size < 4 and self is not BOOL
 
     def __repr__(self) -> str:
         return self.name
@@ -69,10 +92,15 @@ BOOL = Scalar("bool", "b", 1)
 INT32 = Scalar("int32", "i", 4)
 INT64 = Scalar("int64", "i", 8)
 UINT32 = Scalar("uint32", "u", 4)
+UINT64 = Scalar("uint64", "u", 8)
 FLOAT32 = Scalar("float32", "f", 4)
 FLOAT64 = Scalar("float64", "f", 8)
 REAL = Scalar("float", "f", 0)
-SCALARS = (BOOL, INT32, INT64, UINT32, FLOAT32, FLOAT64)
+INT8, INT16 = Scalar("int8", "i", 1), Scalar("int16", "i", 2)
+UINT8, UINT16 = Scalar("uint8", "u", 1), Scalar("uint16", "u", 2)
+FLOAT16, BFLOAT16 = Scalar("float16", "f", 2), Scalar("bfloat16", "f", 2)
+STORED = (INT8, INT16, UINT8, UINT16, FLOAT16, BFLOAT16)
+SCALARS = (BOOL, INT32, INT64, UINT32, UINT64, FLOAT32, FLOAT64, *STORED)
 _SCALAR_EXPORTS = {s.name: s.name.upper() for s in SCALARS} | {"float": "REAL"}
 
 
@@ -208,6 +236,20 @@ class Struct(Type):
     name: str
     fields: tuple[tuple[str, Type], ...]
     origin: object = None
+    home: tuple[str, str] | None = None
+    """Its module and its name there."""
+
+    def __reduce__(self) -> Any:
+        """By name, where another process can import it; else as it is, which is the same to kernels."""
+        if self.home is not None and homes.is_importable(self, *self.home):
+            return homes.found, self.home
+        return Struct, (self.name, self.fields, self.origin)
+
+    def __copy__(self) -> Struct:
+        return self
+
+    def __deepcopy__(self, _: Any) -> Struct:
+        return self
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Struct) and (self.name, self.fields) == (other.name, other.fields)
@@ -343,6 +385,42 @@ def resolve(type: Type, real: Scalar) -> Type:
     return type
 
 
+def _with_scalars(type: Type, change: Callable[[Scalar], Scalar]) -> Type:
+    """A value type with each of its scalars replaced."""
+    if isinstance(type, Scalar):
+        return change(type)
+    if isinstance(type, Composite):
+        return type.with_scalar(change(type.scalar))
+    if isinstance(type, Struct):
+        fields = tuple((n, _with_scalars(t, change)) for n, t in type.fields)
+        return type if fields == type.fields else Struct(type.name, fields, type.origin or type)
+    if isinstance(type, Tuple):
+        return Tuple(tuple(_with_scalars(t, change) for t in type.items))
+    return type
+
+
+@cache
+def computed(type: Type, real: Scalar) -> Type:
+    """What kernels compute with where arrays hold `type`: small integers are int32, halves the reals of the launch."""
+    return _with_scalars(type, lambda s: s if not s.is_stored else real if s.is_half else INT32)
+
+
+def check_value(kind: Type) -> None:
+    """Raise for types that only arrays hold."""
+    found = next((s for s in leaves(kind) if s.is_stored), None)
+    if found is not None:
+        wide = "float" if found.is_half else "int"
+        raise WrongType(f"{kind!r} is a type of array elements: kernels compute with {computed(kind, REAL)!r}",
+                        advice=f"use {wide} for values, and kc.Array[kc.{found}] for memory")  # fmt: skip
+
+
+@cache
+def widened(type: Type) -> Type:
+    """The type of the gradient of an array of `type`. Of halves it is float32: in theirs, small terms of a long sum
+    would be lost, and the gradient be wrong."""
+    return _with_scalars(type, lambda s: FLOAT32 if s.is_half else s)
+
+
 _LETTERS = "xyzw"
 
 
@@ -419,14 +497,19 @@ def zero_value(type: Type) -> Any:
     raise WrongType(f"{type!r} has no value outside a kernel")
 
 
+@dataclass_transform()
+@public
 def struct(cls: type) -> Struct:
     """Class decorator: annotated fields become a value type of the kernel language, or a bundle if some are arrays."""
     import typing
 
     fields = tuple((name, as_type(t)) for name, t in typing.get_type_hints(cls).items())
+    if any(isinstance(t, (Scalar, Composite)) and BFLOAT16 in leaves(t) for _, t in fields):
+        raise WrongType(f"@kc.struct {cls.__name__} has a field of bfloat16, which NumPy has no numbers of",
+                        advice="use kc.float16 or float in structs, or an array of kc.bfloat16 alone")  # fmt: skip
     if not fields:
         raise WrongType(f"@kc.struct {cls.__name__} has no annotated fields", advice="write them as `mass: float`")
-    return Struct(cls.__name__, fields)
+    return Struct(cls.__name__, fields, None, (cls.__module__, cls.__qualname__))
 
 
 def vec(n: int, scalar: Any = float) -> Vec:
@@ -468,4 +551,5 @@ int2, int3, int4 = Vec(2, INT32), Vec(3, INT32), Vec(4, INT32)
 mat22, mat33, mat44 = Mat(2, 2), Mat(3, 3), Mat(4, 4)
 quat, transform = Quat(), Transform()
 spatial_vector, spatial_matrix = Vec(6), Mat(6, 6)
-int32, int64, uint32, float32, float64 = INT32, INT64, UINT32, FLOAT32, FLOAT64
+int32, int64, uint32, uint64, float32, float64 = INT32, INT64, UINT32, UINT64, FLOAT32, FLOAT64
+int8, int16, uint8, uint16, float16, bfloat16 = INT8, INT16, UINT8, UINT16, FLOAT16, BFLOAT16

@@ -76,7 +76,8 @@ class Cloner:
                 b.emit(ir.Store(stmt.array, index, stmt.comps, values, stmt.span, logged))
             else:
                 outs = fresh(stmt.outs, m) if self.effects else ()
-                b.emit(ir.Atomic(stmt.kind, stmt.array, index, stmt.comps, values, outs, stmt.span, logged))
+                expected = name(stmt.expected, m)
+                b.emit(ir.Atomic(stmt.kind, stmt.array, index, stmt.comps, values, outs, stmt.span, logged, expected))
         elif self.effects and isinstance(stmt, ir.Check):
             payload = name(stmt.payload, m)
             b.emit(ir.Check(m.get(stmt.cond, stmt.cond), stmt.code, stmt.message, payload, stmt.span))

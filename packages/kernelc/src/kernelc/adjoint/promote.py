@@ -30,6 +30,8 @@ def _is_private(kernel: ir.Kernel, accesses: Sequence[Access]) -> bool:
     """Whether all accesses mean the thread's own element, and some of them meet there."""
     if len(accesses) < 2 or all(isinstance(s, ir.Load) for s in accesses):
         return False
+    if any(s.is_stored for s in leaves(accesses[0].array.type.element)):
+        return False  # what is read again was rounded, or has wrapped
     if any(isinstance(s, ir.Atomic) and (s.kind != "add" or s.outs) for s in accesses):
         return False
     axes = {s.out: s.axis for s in kernel.body.walk() if isinstance(s, ir.Query) and s.what == "tid"}

@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 
 from .. import ir
 from ..errors import NotDifferentiable
-from ..types import BOOL, INT64, Scalar
+from ..types import BOOL, INT64, Scalar, leaves
 from .activity import Activity, analyse, analyse_block
 from .clone import Cloner, Names, fresh, inline, name
 from .hazards import hazards, writes_hazard
@@ -52,17 +52,17 @@ def adjoint(kernel: ir.Kernel, seeds: Iterable[int], *, singular: str = "zero") 
     """The adjoint kernel for a launch in which the arrays at `seeds` carry gradients."""
     seeds = frozenset(seeds)
     activity = analyse(kernel, seeds)
-    _check_atomics(kernel, activity)
+    check_atomics(kernel, activity)
     dangerous = hazards(kernel)
     reverser = _Reverser(kernel.body, activity, dangerous, singular, Ties(kernel, seeds))
     body, _ = reverser.region(kernel.body, {}, {})
     result = kernel.with_body(body, f"{kernel.name}_adjoint")
-    result = ir.fuse_adjoint(share(_drop_idle_logs(ir.prune(result), dangerous)))
+    result = ir.fuse_adjoint(share(drop_idle_logs(ir.prune(result), dangerous)))
     return AdjointKernel(ir.verify(result), activity, _tapes(result))
 
 
-def gradient(b: ir.Builder, block: ir.Block, args: list[ir.Value], *, singular: str = "zero") -> list[ir.Value]:
-    """Partial derivatives of the one real that `block` yields, by its parameters."""
+def gradient_block(block: ir.Block, singular: str) -> ir.Block:
+    """A block of its own: partial derivatives of the one real that `block` yields, by its parameters."""
     reals = [p for p in block.params if p.type.is_float]
     reverser = _Reverser(block, analyse_block(block, reals), set(), singular)
     out = block.yields[0]
@@ -70,33 +70,7 @@ def gradient(b: ir.Builder, block: ir.Block, args: list[ir.Value], *, singular: 
     zero = {p: ir.const(p.type, 0) for p in block.params}
     seeded.params = block.params
     seeded.yields = [outer.get(p, zero[p]) for p in block.params]
-    return inline(b, ir.prune_block(seeded), args)
-
-
-def expand_gradients(kernel: ir.Kernel, *, singular: str = "zero") -> ir.Kernel:
-    """Replace every `kc.grad(f)(…)` by statements."""
-    _expand(kernel.body, singular)
-    return ir.verify(kernel)
-
-
-def _expand(block: ir.Block, singular: str) -> None:
-    out: list[ir.Stmt] = []
-    for stmt in block.body:
-        for inner in stmt.blocks():
-            _expand(inner, singular)
-        if isinstance(stmt, ir.Call):
-            _expand(stmt.function.body, singular)
-            _expand(stmt.function.adjoint, singular)
-        if not isinstance(stmt, ir.Gradient):
-            out.append(stmt)
-            continue
-        _expand(stmt.block, singular)
-        b = ir.Builder(ir.Block(), stmt.span)
-        for value, result in zip(stmt.outs, gradient(b, stmt.block, list(stmt.args), singular=singular), strict=True):
-            # Give the result the name that the rest of the kernel uses.
-            b.emit(ir.Op(value, "select", (ir.TRUE, result, result), stmt.span))
-        out.extend(b.block.body)
-    block.body[:] = out
+    return ir.prune_block(seeded)
 
 
 class _Reverser:
@@ -311,7 +285,9 @@ class _Reverser:
             return
         comps, values = zip(*found, strict=True)
         grad = stmt.array.partner("grad")
-        b.emit(ir.Atomic("add", grad, name(stmt.index, m), comps, values, (), stmt.span))
+        kinds = leaves(grad.type.element)
+        fitting = [b.cast(kinds[c], g) for c, g in zip(comps, values, strict=True)]
+        b.emit(ir.Atomic("add", grad, name(stmt.index, m), comps, fitting, (), stmt.span))
 
     def backward_store(self, b: ir.Builder, stmt: ir.Store, m: Names, adj: Adjoints) -> None:
         reals = [(c, v) for c, v in zip(stmt.comps, stmt.values, strict=True) if v.type.is_float]
@@ -319,10 +295,19 @@ class _Reverser:
             return
         comps = [c for c, _ in reals]
         grad, index = stmt.array.partner("grad"), name(stmt.index, m)
-        taken = b.load(grad, index, comps, [v.type for _, v in reals])
-        b.emit(ir.Store(grad, index, comps, [ir.const(v.type, 0) for _, v in reals], stmt.span))
+        taken = self.adjoints_at(b, grad, index, reals)
+        kinds = leaves(grad.type.element)
+        b.emit(ir.Store(grad, index, comps, [ir.const(kinds[c], 0) for c in comps], stmt.span))
         for (_, value), g in zip(reals, taken, strict=True):
             self.give(b, adj, value, g)
+
+    def adjoints_at(
+        self, b: ir.Builder, grad: ir.ArrayRef, index: list[ir.Value], reals: list[tuple[int, ir.Value]]
+    ) -> list[ir.Value]:
+        """The adjoints of leaves of an element, in the types of the values that were written there."""
+        kinds, comps = leaves(grad.type.element), [c for c, _ in reals]
+        found = b.load(grad, index, comps, [kinds[c] for c in comps])
+        return [b.cast(v.type, g) for (_, v), g in zip(reals, found, strict=True)]
 
     def backward_atomic(self, b: ir.Builder, stmt: ir.Atomic, m: Names, adj: Adjoints) -> None:
         if stmt.array.position not in self.arrays or not any(v in self.varied for v in stmt.values):
@@ -331,7 +316,7 @@ class _Reverser:
         reals = [(c, v) for c, v in zip(stmt.comps, stmt.values, strict=True) if v.type.is_float]
         comps, types = [c for c, _ in reals], [v.type for _, v in reals]
         grad, index = stmt.array.partner("grad"), name(stmt.index, m)
-        taken = b.load(grad, index, comps, types)
+        taken = self.adjoints_at(b, grad, index, reals)
         if stmt.kind == "add":
             for (_, value), g in zip(reals, taken, strict=True):
                 self.give(b, adj, value, g)
@@ -366,12 +351,16 @@ def _check_tapes(loop: ir.Loop) -> None:
         raise NotDifferentiable("the gradient of a loop, taken by kc.grad, cannot be differentiated again", loop.span)
 
 
-def _check_atomics(kernel: ir.Kernel, activity: Activity) -> None:
+def check_atomics(kernel: ir.Kernel, activity: Activity) -> None:
     """An array that several threads take the minimum or maximum of must not be written in another way as well."""
     kinds: dict[int, str] = {}
     for stmt in kernel.body.walk():
         if isinstance(stmt, (ir.Store, ir.Atomic)) and stmt.array.position in activity.arrays:
             kind = stmt.kind if isinstance(stmt, ir.Atomic) else "store"
+            if kind in ("min", "max") and any(s.is_half for s in leaves(stmt.array.type.element)):
+                raise NotDifferentiable(
+                    f"{stmt.array.name} holds numbers that are rounded when they are stored: which thread won an "
+                    f"atomic {kind} cannot be told", stmt.span, advice="take it in an array of float")  # fmt: skip
             kind = "write" if kind in ("add", "store") else kind
             other = kinds.setdefault(stmt.array.position, kind)
             if other != kind:
@@ -381,7 +370,7 @@ def _check_atomics(kernel: ir.Kernel, activity: Activity) -> None:
                     advice="do the two in two launches")  # fmt: skip
 
 
-def _drop_idle_logs(kernel: ir.Kernel, dangerous: set[int]) -> ir.Kernel:
+def drop_idle_logs(kernel: ir.Kernel, dangerous: set[int]) -> ir.Kernel:
     """Stores are logged only for arrays whose content the adjoint really reads."""
     read = {s.array.position for s in kernel.body.walk() if isinstance(s, ir.Load) and s.array.role == "value"}
     idle = dangerous - read
@@ -390,7 +379,7 @@ def _drop_idle_logs(kernel: ir.Kernel, dangerous: set[int]) -> ir.Kernel:
     _remove(kernel.body, lambda s: isinstance(s, (ir.Store, ir.Atomic)) and s.logged and s.array.position in idle)
     if not any(isinstance(s, (ir.Store, ir.Atomic)) and s.logged for s in kernel.body.walk()):
         _remove(kernel.body, lambda s: isinstance(s, ir.Undo))
-    return _drop_idle_logs(ir.prune(kernel), dangerous - idle)
+    return drop_idle_logs(ir.prune(kernel), dangerous - idle)
 
 
 def _remove(block: ir.Block, dead: object) -> None:

@@ -104,22 +104,28 @@ class Rules:
         return [None if p is None else b.op("select", asked, p, zero) for p in parts]
 
     def push(
-        self, b: ir.Builder, stmt: ir.Op, args: list[ir.Value], out: ir.Value, tangents: list[ir.Value | None]
-    ) -> ir.Value | None:
-        """Forward mode: the tangent of a result from the tangents of its arguments."""
+        self, b: ir.Builder, stmt: ir.Op, args: list[ir.Value], out: ir.Value, tangents: list[list[ir.Value] | None],
+        shared: int,
+    ) -> list[ir.Value] | None:  # fmt: skip
+        """Forward mode: the tangents of a result from those of its arguments; slopes are computed once for all.
+
+        shared: how many of the arguments carry a gradient, whether or not they have a tangent
+        """
         row = TABLE.scalar(stmt.op)
-        active = [v is not None for v in tangents]
-        names = self.names(row, args, out, active)
+        names = self.names(row, args, out, [True] * shared)
         memo: dict[int, ir.Value] = {}
-        total: ir.Value | None = None
-        for partial, tangent in zip(row.partials, tangents, strict=True):
-            if tangent is None or partial is None:
-                continue
-            term = scale(b, tangent, self.expand(b, partial, names, out.type, memo))
-            (term_or_none,) = self.guard(b, row, stmt, names, tangent, [term], memo)
-            assert term_or_none is not None
-            total = term_or_none if total is None else b.op("add", total, term_or_none)
-        return total
+        totals: list[ir.Value] | None = None
+        moving = [(p, d) for p, d in zip(row.partials, tangents, strict=True) if p is not None and d is not None]
+        # Plain terms first: products are then added to them one by one, each a fused operation.
+        for partial, dots in sorted(moving, key=lambda term: not _is_constant(term[0])):
+            slope = self.expand(b, partial, names, out.type, memo)
+            terms = []
+            for dot in dots:
+                (term,) = self.guard(b, row, stmt, names, dot, [scale(b, dot, slope)], memo)
+                assert term is not None
+                terms.append(term)
+            totals = terms if totals is None else [b.op("add", x, y) for x, y in zip(totals, terms, strict=True)]
+        return totals
 
 
 def _is_constant(partial: Sym | None) -> bool:

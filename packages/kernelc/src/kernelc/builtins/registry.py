@@ -34,6 +34,22 @@ class Row:
     domain: tuple[Range, ...]
     public: bool = True
 
+    def __get__(self, instance: Any, owner: Any = None) -> Row:
+        # It makes a row a routine to `help` and `inspect`, which then show its parameters and its documentation.
+        return self
+
+    @property
+    def __name__(self) -> str:
+        return self.name
+
+    @property
+    def __signature__(self) -> inspect.Signature:
+        kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
+        return inspect.Signature([inspect.Parameter(name, kind) for name in self.params])
+
+    def __reduce__(self) -> Any:
+        return _row, (self.name,)
+
     def __call__(self, *args: Any) -> Any:
         """Outside a kernel a built-in has its Python (NumPy) meaning.
 
@@ -117,6 +133,8 @@ class Table:
         if len(row.domain) != len(row.params):
             raise ValueError(f"built-in {row.name}: one range per parameter {row.params}, got {row.domain}")
         self.rows[row.name] = row
+        forms = [f"{row.name}: {form}" for form in getattr(row, "signatures", ())]
+        row.__dict__.update(__doc__="\n".join([row.doc, *([""] if forms else []), *forms]), __module__="kernelc")
         return row
 
     def scalar(self, name: str) -> ScalarRow:
@@ -126,6 +144,11 @@ class Table:
 
 
 TABLE = Table()
+
+
+def _row(name: str) -> Row:
+    """What the pickle of a row means."""
+    return TABLE.rows[name]
 
 
 def _evaluate(rule: Any, names: dict[str, float]) -> Any:

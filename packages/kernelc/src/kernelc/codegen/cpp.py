@@ -12,12 +12,13 @@ from .. import ir
 from ..builtins import TABLE
 from ..errors import Span
 from ..records import record
-from ..types import BOOL, FLOAT32, INT64, Scalar, element_size, leaf_offsets, leaves
+from ..types import BOOL, FLOAT32, INT64, UINT64, Scalar, element_size, leaf_offsets, leaves
 from .layout import SPECIAL, UNASKED, Layout, layout
 from .ownership import first_arrays, strip_arrays, taken_arrays
 
-_TYPES = {"bool": "bool", "int32": "int32_t", "int64": "int64_t", "uint32": "uint32_t", "float32": "float",
-          "float64": "double"}  # fmt: skip
+_TYPES = {"bool": "bool", "int32": "int32_t", "int64": "int64_t", "uint32": "uint32_t", "uint64": "uint64_t",
+          "float32": "float", "float64": "double", "int8": "int8_t", "int16": "int16_t", "uint8": "uint8_t",
+          "uint16": "uint16_t", "float16": "kc_float16", "bfloat16": "kc_bfloat16"}  # fmt: skip
 
 
 @record
@@ -54,6 +55,8 @@ def emit(
 
 
 HEADER = '#include "kernelc/kernel.h"\n'
+SIGNS = {"add": "+", "and": "&", "or": "|", "xor": "^"}
+"""Of atomics that are operators."""
 
 
 def _literal(value: ir.Const) -> str:
@@ -70,6 +73,8 @@ def _literal(value: ir.Const) -> str:
         return f"({number})" if number > -(2**31) else "INT32_MIN"
     if kind.name == "int64":
         return f"INT64_C({number})" if number > -(2**63) else "INT64_MIN"
+    if kind.name == "uint64":
+        return f"UINT64_C({number})"
     return f"{number}u"
 
 
@@ -92,7 +97,7 @@ class _Emitter:
         self.kernel, self.entry, self.contiguous, self.debug, self.races = kernel, name, contiguous, debug, races
         # An adjoint forms derivatives before it knows that they are not asked for: only what it stores is checked.
         writes = (s for s in kernel.body.walk() if isinstance(s, (ir.Store, ir.Atomic)))
-        self.checks = debug and not any(s.array.role == "grad" for s in writes)
+        self.checks = debug and not kernel.derivative and not any(s.array.role == "grad" for s in writes)
         self.layout: Layout = layout(kernel)
         # All of them, or none: a launch in strips needs a copy of each.
         strips = [] if debug or races else strip_arrays(kernel)
@@ -152,9 +157,9 @@ class _Emitter:
                 text = self.strip_pointer(array, role)
             self.put(f"char* const{promise} a{p}_{role} = {text};")
         if p in self.first | self.taken:
-            self.put(f"const bool special{p} = block[{slot.role('tangent')}] == {SPECIAL};")
+            self.put(f"const bool special{p} = block[{slot.role('special')}] == {SPECIAL};")
         if any(isinstance(s, ir.Query) and s.what == "asked" and s.array is array for s in self.kernel.body.walk()):
-            self.put(f"const bool asked{p} = block[{slot.role('tangent')}] != {UNASKED};")
+            self.put(f"const bool asked{p} = block[{slot.role('special')}] != {UNASKED};")
         if self.debug or p in self.races or p in self.claimed:
             self.put(f"int64_t* const a{p}_shadow = (int64_t*)block[{slot.role('shadow')}]; (void)a{p}_shadow;")
         if used and p not in self.contiguous:
@@ -165,7 +170,8 @@ class _Emitter:
     def strip_pointer(self, array: ir.ArrayRef, role: str) -> str:
         """The first strip of threads adds to the array itself, each other one to a copy of its own (layout.py)."""
         slot, p = self.layout.slots[array.position], array.position
-        size = " * ".join([f"a{p}_n{axis}" for axis in range(slot.ndim)] + [str(element_size(array.type.element))])
+        element = array.partner(role).type.element
+        size = " * ".join([f"a{p}_n{axis}" for axis in range(slot.ndim)] + [str(element_size(element))])
         copy = f"(char*)block[{slot.role('shadow')}] + (strip - 1) * {size}"
         return f"strip ? {copy} : (char*)block[{slot.role(role)}]"
 
@@ -310,7 +316,14 @@ class _Emitter:
         element = stmt.array.type.element
         if leaves(element)[comp] is BOOL:
             return f"(*(const uint8_t*)({pointer} + {leaf_offsets(element)[comp]}) != 0)"
-        return self.leaf(stmt, pointer, comp)
+        return self.held(stmt, comp, self.leaf(stmt, pointer, comp))
+
+    def held(self, stmt: ir.Load | ir.Atomic, comp: int, place: str) -> str:
+        """What a leaf holds, as a number that kernels compute with."""
+        if not leaves(stmt.array.type.element)[comp].is_stored:
+            return place
+        values = stmt.outs if isinstance(stmt, ir.Load) else stmt.values
+        return f"({_TYPES[values[stmt.comps.index(comp)].type.name]}){place}"
 
     def index_words(self, stmt: ir.Load | ir.Store | ir.Atomic) -> tuple[str, str]:
         """The index of an element in two words, 32 bits for each dimension (runtime/reports.py reads them)."""
@@ -404,13 +417,21 @@ class _Emitter:
             if self.debug and s.array.role == "value":
                 self.uninitialised(s, pointer, comp)
             if s.outs:
-                self.define(s.outs[k], place)
-            self.put(self.changed(s, place, v))
+                self.define(s.outs[k], self.held(s, comp, place))
+            self.put(self.changed(s, k, place, v))
 
-    def changed(self, s: ir.Atomic, place: str, v: str) -> str:
+    def changed(self, s: ir.Atomic, k: int, place: str, v: str) -> str:
         """The statement that changes a leaf. Threads run one after the other where they meet: no atomic is needed."""
-        before = f"(special{s.array.position} ? 0 : {place})" if self.is_first(s) else place
-        return f"{place} = {before} + {v};" if s.kind == "add" else f"{place} = kc_{s.kind}({place}, {v});"
+        before = self.held(s, s.comps[k], place)
+        if self.is_first(s):
+            before = f"(special{s.array.position} ? 0 : {before})"
+        if s.kind in SIGNS:
+            return f"{place} = {before} {SIGNS[s.kind]} {v};"
+        if s.kind == "exchange":
+            return f"{place} = {v};"
+        if s.kind == "cas":
+            return f"if ({before} == {self.name(s.expected[k])}) {place} = {v};"
+        return f"{place} = kc_{s.kind}({before}, {v});"
 
     # -- control
     def emit_If(self, s: ir.If) -> None:
@@ -499,7 +520,7 @@ class _Emitter:
         for v in s.values:
             # A double holds 53 bits: longer integers go in two halves.
             halves = [f"(double)({self.name(v)} >> 32)", f"(double)(uint32_t){self.name(v)}"]
-            words += halves if v.type is INT64 else [f"(double){self.name(v)}"]
+            words += halves if v.type in (INT64, UINT64) else [f"(double){self.name(v)}"]
         values = ", ".join(words) or "0.0"
         said = self.call_core("print", site, len(words), "values")
         self.put(f"{{ const double values[] = {{ {values} }}; {said}; }}")
@@ -553,7 +574,7 @@ def polls(s: ir.Loop) -> bool:
 
 def may_leave(block: ir.Block) -> bool:
     """Whether a function may return before its end."""
-    return any(isinstance(s, ir.Check) or (isinstance(s, ir.Loop) and polls(s)) for s in block.walk())
+    return any(isinstance(s, (ir.Check, ir.Push)) or (isinstance(s, ir.Loop) and polls(s)) for s in block.walk())
 
 
 _SHORT = 256

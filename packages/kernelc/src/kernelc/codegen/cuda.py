@@ -142,8 +142,8 @@ class _CudaEmitter(_Emitter):
 
     # -- memory
     def effect(self, s: ir.Store | ir.Atomic, text: str) -> str:
-        """A change of memory; dry launches leave adjoints alone."""
-        return f"if (!ctx->dry) {text}" if self.claimed and s.array.role == "grad" else text
+        """A change of memory; dry launches make only those that are taken back."""
+        return f"if (!ctx->dry) {text}" if self.claimed and not s.logged else text
 
     def emit_Store(self, s: ir.Store) -> None:
         self.check_nan(s)
@@ -165,15 +165,17 @@ class _CudaEmitter(_Emitter):
             place, v = self.leaf(s, pointer, comp), self.name(value)
             if s.array in self.crowded or (self.shared and s.array.role == "grad"):
                 offset = leaf_offsets(s.array.type.element)[comp]
-                change = f"kc_atomic_{s.kind}(({_TYPES[value.type.name]}*)({pointer} + {offset}), {v})"
+                kind = _TYPES[leaves(s.array.type.element)[comp].name]
+                given = f"{self.name(s.expected[k])}, {v}" if s.kind == "cas" else v
+                change = f"kc_atomic_{s.kind}(({kind}*)({pointer} + {offset}), {given})"
                 if s.outs:
                     self.define(s.outs[k], change)
                 else:
                     self.put(self.effect(s, f"{change};"))
             else:
                 if s.outs:
-                    self.define(s.outs[k], place)
-                self.put(self.effect(s, self.changed(s, place, v)))
+                    self.define(s.outs[k], self.held(s, comp, place))
+                self.put(self.effect(s, self.changed(s, k, place, v)))
 
     def count_logged(self, s: ir.Store | ir.Atomic) -> None:
         if s.array.position in self.counted.logged and s.array.role == "value":

@@ -9,13 +9,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from .. import ir
-from ..types import BOOL, element_size, leaf_offsets, leaves
-from .cpp import _TYPES, _Emitter, _literal
+from ..types import BOOL, FLOAT64, element_size, leaf_offsets, leaves
+from .cpp import _TYPES, SIGNS, _Emitter, _literal
 from .ownership import thread_indices
 from .uniform import varying_values
 from .windows import find_windows
 
-VECTORS = {"bool": "vb", "int32": "vi", "int64": "vl", "uint32": "vu", "float32": "vf", "float64": "vd"}
+VECTORS = {"bool": "vb", "int32": "vi", "int64": "vl", "uint32": "vu", "uint64": "vq", "float32": "vf",
+           "float64": "vd"}  # fmt: skip
 
 
 @dataclass
@@ -210,7 +211,7 @@ class LaneMemory(_Emitter):
         self.put(f"{self.kind(out)} {self.name(out)};")
         self.put(f"if ({self.full} && a{s.array.position}_n1 == {n})")
         base = f"{self.pointer(s.array, 0)} + thread * {n}"
-        self.put(f"    {self.name(out)} = kc_load_own<{n}>({base}, {last.value});")
+        self.put(f"    {self.name(out)} = {self.widened(s, out, f'kc_load_own<{n}>({base}, {last.value})')};")
         self.put("else {")
         self.depth += 1
         self.gather(s, declare=False)
@@ -219,7 +220,14 @@ class LaneMemory(_Emitter):
 
     def own_load(self, s: ir.Load) -> list[str]:
         count, base = len(leaves(s.array.type.element)), self.own_place(s)
-        return [f"kc_load_own<{count}>({base}, {comp})" for comp in s.comps]
+        loads = [f"kc_load_own<{count}>({base}, {comp})" for comp in s.comps]
+        return [self.widened(s, out, text) for out, text in zip(s.outs, loads, strict=True)]
+
+    def widened(self, s: ir.Load | ir.Store | ir.Atomic, value: ir.Value, text: str) -> str:
+        """Halves come as float; a launch in double precision computes with doubles."""
+        if value.type is FLOAT64 and any(leaf.is_half for leaf in leaves(s.array.type.element)):
+            return f"__builtin_convertvector({text}, vd)"
+        return text
 
     def gather(self, s: ir.Load, *, declare: bool) -> None:
         at = self.offsets(s)
@@ -231,6 +239,8 @@ class LaneMemory(_Emitter):
                 text = f"kc_gather_bytes((const uint8_t*)(a{s.array.position}_{s.array.role} + {offset}), {at})"
             else:
                 text = f"kc_gather_{kind.name}(a{s.array.position}_{s.array.role} + {offset}, {at})"
+            if kind.is_half:
+                text = self.widened(s, out, text)
             if declare:
                 self.define(out, text)
             else:
@@ -249,6 +259,9 @@ class LaneMemory(_Emitter):
         elif self.is_first(s):
             special = f"special{s.array.position}"
             self.scatter(s, lambda place, value: f"{place} = ({special} ? 0 : {place}) + {value};")
+        elif s.kind != "add":
+            # At once: it does not commute with additions that wait.
+            self.each_lane([self.prepare(s, lambda place, value: f"{place} {SIGNS[s.kind]}= {value};")])
         else:
             self.scatter(s, lambda place, value: f"{place} += {value};")
 
@@ -265,7 +278,7 @@ class LaneMemory(_Emitter):
     def may_wait(self, stmt: ir.Stmt) -> bool:
         """Whether additions that come before a statement may reach memory after it."""
         if isinstance(stmt, ir.Atomic):
-            return not (self.scatters if self.is_sum(stmt) else self.sums)
+            return stmt.kind == "add" and not (self.scatters if self.is_sum(stmt) else self.sums)
         if isinstance(stmt, ir.Load):
             waiting = [w[0] for w in self.sums] + [w.stmt.array for w in self.scatters]
             return stmt.array.role == "value" and all(array is not stmt.array for array in waiting)
@@ -278,7 +291,10 @@ class LaneMemory(_Emitter):
     # -- sums of all lanes
 
     def is_sum(self, s: ir.Atomic) -> bool:
-        return self.is_uniform_access(s) and not any(v.type is BOOL for v in s.values)
+        """Whether the lanes are summed before they are added. What is rounded when it is stored is added one by one."""
+        kinds = leaves(s.array.type.element)
+        plain = not any(v.type is BOOL for v in s.values) and not any(kind.is_stored for kind in kinds)
+        return s.kind == "add" and self.is_uniform_access(s) and plain
 
     def reduce(self, s: ir.Atomic) -> None:
         """All lanes add to one element: they are summed first. Four numbers are summed as fast as one, so they wait."""
@@ -354,7 +370,8 @@ class LaneMemory(_Emitter):
             old = self.temporary("auto", f"special{s.array.position} ? ({kind}*)kc_zeros : {base}")
             values = [f"kc_load_own<{count}>({old}, {c}) + {v}" for c, v in enumerate(values)]
         elif isinstance(s, ir.Atomic):
-            values = [f"kc_load_own<{count}>({base}, {c}) + {v}" for c, v in enumerate(values)]
+            loads = [self.widened(s, s.values[0], f"kc_load_own<{count}>({base}, {c})") for c in range(count)]
+            values = [f"{before} + {v}" for before, v in zip(loads, values, strict=True)]
         self.put(f"    kc_store_own({base}, {', '.join(values)});")
 
     def each_lane(self, writes: Sequence[Scatter], *, partial: bool = False) -> None:

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 from .. import ir
 from ..builtins import TABLE
-from ..types import BOOL, FLOAT32, FLOAT64, Scalar
+from ..types import BOOL, FLOAT32, FLOAT64, STORED, Scalar
 from .cpp import _TYPES, HEADER, Code, may_leave
 from .lane_memory import VECTORS, LaneMemory
 from .uniform import is_divergent
@@ -21,6 +21,7 @@ from .windows import window_code
 _INFIX = frozenset(("add", "sub", "mul", "div", "lt", "le", "gt", "ge", "eq", "ne", "bitand", "bitor", "bitxor"))
 
 
+_STORED = [_TYPES[s.name] for s in STORED]
 # What lanes.h leaves out unless one of these words asks for it: reading all of it takes longer than compiling a small
 # kernel.
 _PARTS = {
@@ -29,10 +30,12 @@ _PARTS = {
     "INT32": {"(int32_t*)", "kc_gather_int32"},
     "INT64": {"(int64_t*)", "kc_gather_int64", "vl"},
     "UINT32": {"(uint32_t*)", "kc_gather_uint32", "vu"},
+    "UINT64": {"(uint64_t*)", "kc_gather_uint64", "vq"},
+    "STORED": {f"({c}*)" for c in _STORED} | {f"kc_gather_{s.name}" for s in STORED},
     "LOADS": {"kc_load_own"},
     "STORES": {"kc_store_own"},
     "GATHERS": {"kc_gather", "kc_gather_bytes", "kc_gather_float32", "kc_gather_float64", "kc_gather_int32",
-                "kc_gather_int64", "kc_gather_uint32"},
+                "kc_gather_int64", "kc_gather_uint32", "kc_gather_uint64"},
     "SUMS": {"kc_sum", "kc_sum4", "kc_add3", "kc_add4"},
     "HIGHEST": {"kc_highest"},
     "DIVISION": {"kc_floordiv", "kc_mod"},
@@ -40,7 +43,7 @@ _PARTS = {
     "ROUNDING": {f"{name}{f}" for name in ("floor", "ceil", "trunc", "rint") for f in ("", "f")},
     "SIGNS": {"kc_abs", "kc_sign", "kc_copysign", "kc_step", "kc_isfinite", "kc_sigmoid", "kc_softplus"},
     "ORDER": {"kc_min", "kc_max", "kc_clamp"},
-    "CASTS": {"kc_to_int32", "kc_to_int64", "kc_to_uint32"},
+    "CASTS": {"kc_to_int32", "kc_to_int64", "kc_to_uint32", "kc_to_uint64"},
     "SIGMOID": {"kc_sigmoid"},
     "SOFTPLUS": {"kc_softplus"},
 }  # fmt: skip
@@ -57,6 +60,8 @@ def header(texts: Sequence[str], widths: Sequence[int], libmvec: bool) -> str:
     words = {word for text in texts for word in _WORD.findall(text)}
     lines = ["#define KC_LIBMVEC 1"] if libmvec else []
     lines += ["#define KC_MATH " + " ".join(f"KC_MATH{_MATH[name]}({name})" for name in math_in(words)), HEADER.strip()]
+    if words & {f"{word}{c}{end}" for c in ("kc_float16", "kc_bfloat16") for word, end in (("", ""), ("(", "*)"))}:
+        lines.append('#include "kernelc/stored.h"')
     if widths:
         lines += [f"#define KC_WITH_{part} 1" for part, names in _PARTS.items() if not names.isdisjoint(words)]
     for width in sorted(set(widths)):
@@ -381,9 +386,7 @@ class _LaneEmitter(LaneMemory):
     def memory_kind(self, value: ir.Value) -> str:
         if value not in self.varying:
             return _TYPES[value.type.name]
-        return {"bool": "mi", "int32": "mi", "int64": "ml", "uint32": "mu", "float32": "mf", "float64": "md"}[
-            value.type.name
-        ]
+        return f"m{'i' if value.type is BOOL else VECTORS[value.type.name][1]}"
 
     def emit_Push(self, s: ir.Push) -> None:
         self.put(f"{{ char* const frame = kc_reserve(ctx, {self.frame_size(s.values)});")

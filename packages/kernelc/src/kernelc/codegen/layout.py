@@ -4,13 +4,12 @@
     4       the forward record; or, for a launch in strips, how many threads a strip has and, 32 bits higher, a part of
             which each has strips of its own; or 0
     then for each parameter in order
-    array   value pointer, grad, final and tangent pointer, shadow pointer (debug; or the copies of strips), shape…,
-            strides in bytes…, and strides of the adjoint…
+    array   value pointer, grad and final pointer, a word about the gradient, shadow pointer (debug; or the copies of
+            strips), shape…, strides in bytes…, and strides of the adjoint…
     value   one word per leaf
 
-Final, tangent and shadow arrays are contiguous. An adjoint kernel has no tangents: there the word is SPECIAL if the
-kernel writes this gradient instead of adding to it, or only reads it (codegen/ownership.py: which); UNASKED if nobody
-asked for it; or 0.
+Final and shadow arrays are contiguous. The word about the gradient is SPECIAL if the kernel writes this gradient
+instead of adding to it, or only reads it (codegen/ownership.py: which); UNASKED if nobody asked for it; or 0.
 """
 
 from __future__ import annotations
@@ -27,8 +26,9 @@ from ..types import Scalar
 
 HEADER = 5
 SPECIAL, UNASKED = 1, 2
-ROLES = ("value", "grad", "final", "tangent", "shadow")
-_FORMATS = {"bool": "?7x", "int32": "i4x", "int64": "q", "uint32": "I4x", "float32": "f4x", "float64": "d"}
+ROLES = ("value", "grad", "final", "special", "shadow")
+_FORMATS = {"bool": "?7x", "int32": "i4x", "int64": "q", "uint32": "I4x", "uint64": "Q", "float32": "f4x",
+            "float64": "d"}  # fmt: skip
 
 
 @record

@@ -50,7 +50,14 @@ def frame_size(values: list[ir.Value]) -> int:
 
 def largest_frame(kernel: ir.Kernel) -> int:
     """The bytes without which a kernel cannot push anything; 0 if it never does."""
-    return max((frame_size(s.values) for s in kernel.body.walk() if isinstance(s, ir.Push)), default=0)
+    return max((frame_size(s.values) for s in _pushes(kernel.body)), default=0)
+
+
+def _pushes(block: ir.Block) -> list[ir.Push]:
+    """What a block pushes, in the functions that it calls as well."""
+    found = [s for s in block.walk() if isinstance(s, ir.Push)]
+    calls = [s.function.body for s in block.walk() if isinstance(s, ir.Call)]
+    return found + [s for body in calls for s in _pushes(body)]
 
 
 def need_of(kernel: ir.Kernel, launch: Launch) -> Need:
@@ -71,8 +78,8 @@ def counted_for(primal: ir.Kernel, adjoint: ir.Kernel) -> Counted | None:
 
     It cannot where the kernel has loop tapes of its own, those of a `kc.grad`.
     """
-    pushes = [s for s in adjoint.body.walk() if isinstance(s, ir.Push)]
-    if any(s.tape.loop is None for s in pushes) or any(isinstance(s, ir.Push) for s in primal.body.walk()):
+    pushes = _pushes(adjoint.body)
+    if any(s.tape.loop is None for s in pushes) or _pushes(primal.body):
         return None
     frames = {s.tape.loop: frame_size(s.values) for s in pushes if s.tape.loop is not None}
     stores = (s for s in adjoint.body.walk() if isinstance(s, (ir.Store, ir.Atomic)) and s.logged)
@@ -141,6 +148,8 @@ class _Known:
         if isinstance(stmt, ir.If):
             sides = [self.tape(b) for b in stmt.blocks()]
             return max(g for g, _ in sides), max(p for _, p in sides)
+        if isinstance(stmt, ir.Call) and _pushes(stmt.function.body):
+            raise _Unknown
         if not isinstance(stmt, ir.Loop):
             return 0, 0
         grows, peak = self.tape(stmt.body)

@@ -73,7 +73,9 @@ def strip_arrays(kernel: ir.Kernel) -> list[ir.ArrayRef]:
             summed[stmt.array] = summed.get(stmt.array, True) and sums
     crowded = crowded_arrays(kernel)
     kinds = {a: set(leaves(a.type.element)) for a in crowded}
-    fits = all(summed[a] and len(kinds[a]) == 1 and min(kinds[a], key=str).is_float for a in crowded)
+    # Copies of numbers that are rounded when they are stored would be rounded twice.
+    fits = all(summed[a] and len(kinds[a]) == 1 and all(s.is_float and not s.is_stored for s in kinds[a])
+               for a in crowded)  # fmt: skip
     return sorted(crowded, key=lambda a: a.position) if fits else []
 
 

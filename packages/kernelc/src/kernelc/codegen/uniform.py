@@ -67,10 +67,20 @@ def lanes_refused(kernel: ir.Kernel) -> str:
             return "it prints"
         if isinstance(stmt, (ir.Record, ir.Recall)) or (isinstance(stmt, ir.Atomic) and stmt.outs):
             return "it uses what atomics return"
-        if isinstance(stmt, ir.Atomic) and stmt.kind != "add":
+        if isinstance(stmt, ir.Atomic) and stmt.kind in ("min", "max"):
             return "the winner of an atomic minimum or maximum is the lowest thread"
+        if isinstance(stmt, ir.Atomic) and stmt.kind != "add" and _order_matters(stmt, kernel):
+            return f"what an atomic {stmt.kind} leaves depends on the order of the threads"
         if isinstance(stmt, ir.Load) and stmt.array.role == "final":
             return "the winner of an atomic minimum or maximum is the lowest thread"
         if isinstance(stmt, (ir.Mark, ir.Undo)):
             return "it restores arrays that a thread reads after writing"
     return ""
+
+
+def _order_matters(stmt: ir.Atomic, kernel: ir.Kernel) -> bool:
+    """Whether threads that change an element by and, or, xor also do something else to the array."""
+    if stmt.kind in ("exchange", "cas"):
+        return True
+    used = [s for s in kernel.body.walk() if isinstance(s, (ir.Load, ir.Store, ir.Atomic)) and s.array is stmt.array]
+    return not all(isinstance(s, ir.Atomic) and s.kind == stmt.kind for s in used)

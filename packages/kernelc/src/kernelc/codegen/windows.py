@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 
 from .. import ir
 from ..records import record
-from ..types import Type, element_size
+from ..types import Type, element_size, leaves
 from .layout import Layout
 from .uniform import is_divergent
 
@@ -36,7 +36,10 @@ def find_windows(
         if isinstance(s, Access):
             plain, writes = is_own(s) and not divergent, not isinstance(s, ir.Load)
             if isinstance(s, (ir.Store, ir.Atomic)):
-                plain = plain and is_whole(s) and not s.logged and not (isinstance(s, ir.Atomic) and s.outs)
+                plain = plain and is_whole(s) and not s.logged
+                plain = plain and not (isinstance(s, ir.Atomic) and (s.outs or s.kind != "add"))
+            # A window is copied in words: what is narrower has none.
+            plain = plain and not any(leaf.is_stored for leaf in leaves(s.array.type.element))
             uses.setdefault((s.array.position, s.array.role), []).append((plain, writes))
     found: Windows = {}
     for key, all_uses in uses.items():
@@ -72,7 +75,7 @@ def window_code(kernel: ir.Kernel, windows: Windows, width: int, layout: Layout,
         return WindowCode([], [], [], "end")
     rows, before, opened = [], [], []
     for k, ((p, role), written) in enumerate(sorted(windows.items())):
-        size, slot = element_size(_element(kernel, p)), layout.slots[p]
+        size, slot = element_size(_element(kernel, p, role)), layout.slots[p]
         rows.append(f"{{{slot.role(role)}, {slot.shape(0)}, {size}, {int(written)}}}")
         before.append(f"    char* const b{p}_{role} = ctx->windows ? ctx->windows[{k}] : a{p}_{role};")
         opened.append(f"        char* const w{p}_{role} = b{p}_{role} + thread * {size};")
@@ -87,7 +90,7 @@ def calls_again(entry: str) -> str:
     return f"ctx->tail({entry}"
 
 
-def _element(kernel: ir.Kernel, p: int) -> Type:
+def _element(kernel: ir.Kernel, p: int, role: str) -> Type:
     array = kernel.params[p].array
     assert array is not None
-    return array.type.element
+    return array.partner(role).type.element

@@ -45,6 +45,7 @@ from .values import (
     type_of,
 )
 
+_OPERATORS: dict[str, type] = {"cw_mul": ast.Mult, "cw_div": ast.Div}
 _PYTHON_NAMES = ((python.abs, "abs"), (python.min, "min"), (python.max, "max"), (python.pow, "pow"))
 
 
@@ -221,14 +222,15 @@ class Calls(Draws):
             kind = self.real
         return [self.number(a, kind, node) for a in args]
 
-    def by_component(self, row: ScalarRow, args: list[Any], node: ast.AST) -> Any:
+    def by_component(self, row: ScalarRow | CompoundRow, args: list[Any], node: ast.AST) -> Any:
         """abs, min, max, clamp, floor … of vectors work component by component; numbers are spread."""
         shapes = {a.type.with_scalar(t.REAL) for a in args if isinstance(a, Agg) and isinstance(a.type, t.Composite)}
         if len(shapes) != 1 or not isinstance(next(iter(shapes)), (t.Vec, t.Mat)):
             return None
         shape = next(iter(shapes))
         columns = [a.leaves if isinstance(a, Agg) else (a,) * shape.count for a in args]
-        return self.composite(shape, [self.scalar_call(row, list(c), node) for c in zip(*columns, strict=True)])
+        call: Any = self.scalar_call if isinstance(row, ScalarRow) else self.compound_call
+        return self.composite(shape, [call(row, list(c), node) for c in zip(*columns, strict=True)])
 
     def compound_call(self, row: CompoundRow, args: list[Any], node: ast.Call) -> Any:
         from ..builtins.signatures import candidates, match
@@ -236,6 +238,9 @@ class Calls(Draws):
         kinds = tuple(type_of(self.strengthen(a)) for a in args)
         fitting = next((n for n, s in enumerate(row.signatures) if match(s, kinds)), None)  # type: ignore[arg-type]
         if fitting is None:
+            mapped = self.other_form(row, args, node)
+            if mapped is not None:
+                return mapped
             shown = ", ".join(describe(a) for a in args)
             raise self.fail(NoOverload, f"no kc.{row.name}({shown})", node,
                             advice="candidates: " + "; ".join(candidates(row)))  # fmt: skip
@@ -248,6 +253,19 @@ class Calls(Draws):
             return self.inline(row.load(fitting), args, {}, node)
         finally:
             self.real, self.frame.unrolled, self.caller = saved
+
+    def other_form(self, row: CompoundRow, args: list[Any], node: ast.Call) -> Any:
+        """A built-in of reals on vectors and matrices, component by component; products and quotients of integers."""
+        whole = all(isinstance(a, Agg) and isinstance(a.type, t.Composite) and a.type.scalar.is_int for a in args)
+        if row.name in _OPERATORS and len(args) == 2 and whole and args[0].type.shape == args[1].type.shape:
+            sign, pairs = _OPERATORS[row.name], zip(args[0].leaves, args[1].leaves, strict=True)
+            return self.composite(args[0].type, [self.scalar_binary(sign, x, y, node) for x, y in pairs])
+        if row.name == "dot" and len(args) == 2 and whole:
+            return self.product(ast.MatMult, args[0], args[1], node)
+        numbers = ", ".join(["real"] * len(row.params)) + " -> real"
+        if numbers in row.signatures and len(args) == len(row.params) and any(isinstance(a, Agg) for a in args):
+            return self.by_component(row, args, node)
+        return None
 
     # -- functions
     def no_recursion(self, function: Func, node: ast.AST) -> None:
@@ -348,7 +366,8 @@ class Calls(Draws):
         try:
             return self.resolved(hint) if hint is not None else None
         except WrongType as error:
-            raise TypeMismatch(error.message, source.annotation_span(name), advice=TYPES_ARE) from None
+            advice = error.advice if isinstance(hint, t.Type) else TYPES_ARE
+            raise TypeMismatch(error.message, source.annotation_span(name), advice=advice) from None
 
     # -- functions with a rule of their own
     def custom_call(self, function: Func, args: list[Any], named: dict[str, Any], node: ast.Call) -> Any:

@@ -54,6 +54,8 @@ class Constructors(Expressions):
         return self.b.cast(t.INT32, value)
 
     def construct(self, kind: t.Type, args: list[Any], node: ast.AST) -> Any:
+        if isinstance(kind, (t.Scalar, t.Composite)):
+            self.annotated(Known(kind), node)
         if isinstance(kind, t.Scalar):
             return self.construct_scalar(kind, args, node)
         assert isinstance(kind, t.Composite)
@@ -118,7 +120,7 @@ class Constructors(Expressions):
         return of_type(kind, [const(s, 0) for s in t.leaves(kind)])
 
     def construct_struct(self, kind: t.Struct, args: list[Any], named: dict[str, Any], node: ast.AST) -> Any:
-        resolved = t.resolve(kind, self.real)
+        resolved = t.computed(t.resolve(kind, self.real), self.real)
         assert isinstance(resolved, t.Struct)
         unknown = [n for n in named if n not in resolved.names]
         if unknown or len(args) > len(resolved.fields):
@@ -153,7 +155,9 @@ class Constructors(Expressions):
         """The type that an annotation or an argument means."""
         try:
             return self.resolved(value.object if isinstance(value, Known) else None)
-        except WrongType:
+        except WrongType as error:
+            if isinstance(value, Known) and isinstance(value.object, t.Type):
+                raise self.fail(TypeMismatch, error.message, node, advice=error.advice) from None
             said = f"{describe(value).removeprefix('the type ')} is no type of the kernel language"
             raise self.fail(TypeMismatch, said, node, advice=TYPES_ARE) from None
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from .. import types as t
 from ..errors import MixedPrecision, SourceError, Span, TypeMismatch
-from ..ir import Builder, Value, const
+from ..ir import ArrayRef, Builder, Value, const
 from .source import Capture, Source, Stack, StaticCapture, origin_of
 from .values import (
     AbsentVal,
@@ -100,6 +100,8 @@ class Convert:
 
     def number(self, value: Any, kind: t.Scalar, node: ast.AST, what: str = "this value") -> Value:
         """Convert implicitly, as far as Python would: literals to anything that holds them, integers to reals."""
+        if kind.is_stored:
+            return self.stored_number(value, kind, node, what)
         if isinstance(value, Weak):
             if fits(value, kind):
                 return const(kind, value.value)
@@ -110,13 +112,38 @@ class Convert:
                 return self.b.cast(kind, value)
             if value.type.kind in "b" and kind.is_int:
                 return self.b.cast(kind, value)
-            if value.type.is_int and kind is t.INT64:
+            if value.type.is_int and kind is t.INT64 and value.type is not t.UINT64:
+                return self.b.cast(kind, value)
+            if value.type is t.UINT32 and kind is t.UINT64:
                 return self.b.cast(kind, value)
             if value.type.is_float and kind.is_float:
                 raise self.fail(MixedPrecision, f"{what} is {value.type}, but {kind} is needed here", node)
         if isinstance(value, Weak) and isinstance(value.value, int) and kind.is_int:
             advice = "write it as a real, with a decimal point" if kind is t.INT64 else "use kc.int64(...), or a real"
             raise self.fail(TypeMismatch, f"{value.value} does not fit {kind}", node, advice=advice)
+        raise self.mismatch(value, kind, node, what)
+
+    def stored_number(self, value: Any, kind: t.Scalar, node: ast.AST, what: str) -> Value:
+        """What an array of a storage type is given: a number that kernels compute with, which the store converts."""
+        if kind.is_half:
+            if isinstance(value, Value) and value.type.is_float:
+                return value
+            kind = self.real if is_number(value) else kind
+            return self.number(value, kind, node, what) if is_number(value) else self.unfit(value, kind, node, what)
+        if isinstance(value, Weak):
+            if fits(value, kind):
+                return const(t.INT32, value.value)
+        elif isinstance(value, Value) and value.type in (t.BOOL, t.INT32):
+            return self.b.cast(t.INT32, value)
+        return self.unfit(value, kind, node, what)
+
+    def unfit(self, value: Any, kind: t.Scalar, node: ast.AST, what: str) -> Value:
+        if isinstance(value, Weak) and isinstance(value.value, int):
+            raise self.fail(TypeMismatch, f"{value.value} does not fit {kind}", node,
+                            advice="int(...) of a variable wraps when it is stored")  # fmt: skip
+        if isinstance(value, Value):
+            raise self.fail(TypeMismatch, f"{what} is {describe(value)}, but {kind} is needed here", node,
+                            advice="convert it: int(...), which wraps when it is stored")  # fmt: skip
         raise self.mismatch(value, kind, node, what)
 
     def mismatch(self, value: Any, kind: t.Type, node: ast.AST, what: str) -> SourceError:
@@ -158,6 +185,9 @@ class Convert:
                 return left if left.is_float else self.real
             if left.kind == "b":
                 return t.BOOL if isinstance(b.value, bool) else self.weak_type(b)
+            if left is t.UINT64 and not holds(left, b.value):
+                raise self.fail(TypeMismatch, f"{b.value} does not fit uint64", node,
+                                advice="convert the other side: kc.int64(...)")  # fmt: skip
             return left if left.is_float or holds(left, b.value) else t.INT64
         right: t.Scalar = b.type
         if left is right:
@@ -169,6 +199,11 @@ class Convert:
             return left if left.is_float else right
         if "b" in (left.kind, right.kind):
             return right if left.kind == "b" else left
+        if t.UINT64 in (left, right):
+            if t.UINT32 in (left, right):
+                return t.UINT64
+            raise self.fail(TypeMismatch, f"no integer holds both {left} and {right}", node,
+                            advice="convert one side: kc.uint64(...) or kc.int64(...)")  # fmt: skip
         return t.INT64
 
     def arithmetic(self, a: Any, b: Any, node: ast.AST) -> tuple[Value, Value]:
@@ -212,11 +247,22 @@ class Convert:
                 return value
             if isinstance(value.type, t.Composite) and isinstance(kind, t.Composite):
                 if value.type.with_scalar(kind.scalar) == kind:
-                    return Agg(kind, tuple(self.number(v, kind.scalar, node, what) for v in value.leaves))
+                    leaves = tuple(self.number(v, kind.scalar, node, what) for v in value.leaves)
+                    return Agg(kind.with_scalar(leaves[0].type), leaves)
+            if isinstance(kind, t.Struct) and value.type == t.computed(kind, self.real):
+                return value
         raise self.mismatch(value, kind, node, what)
 
     def resolved(self, annotation: Any) -> t.Type:
-        return t.resolve(t.as_type(annotation), self.real)
+        """The type that an annotation means here. Arrays may hold numbers that values cannot be."""
+        kind = t.resolve(t.as_type(annotation), self.real)
+        if isinstance(kind, (t.Scalar, t.Composite)):
+            t.check_value(kind)
+        return t.computed(kind, self.real)
+
+    def element_of(self, array: ArrayRef) -> t.Type:
+        """What a kernel computes with where it reads an element."""
+        return t.computed(array.type.element, self.real)
 
     def wrap(self, value: Any) -> Any:
         """A Python object as the front end sees it: numbers are literals, tuples of numbers are tuples."""

@@ -186,9 +186,9 @@ class Expressions(Slices, ABC):
             if 0 < len(keys) < base.ndim and not isinstance(keys[0], TupleVal):
                 return self.row(base, keys, node)
             index = self.array_index(base, keys, node)
-            types = t.leaves(base.array.type.element)
-            leaves = self.b.load(base.array, index, range(len(types)), types)
-            return of_type(base.array.type.element, leaves)
+            kind = self.element_of(base.array)
+            types = t.leaves(kind)
+            return of_type(kind, self.b.load(base.array, index, range(len(types)), types))
         if isinstance(base, ShapeVal):
             axis, ndim = static_int(keys[0]), base.ndim
             if len(keys) != 1 or axis is None or not -ndim <= axis < ndim:

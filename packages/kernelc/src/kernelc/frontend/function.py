@@ -8,6 +8,7 @@ from functools import update_wrapper
 from typing import Any
 
 from ..errors import WrongUse
+from ..homes import pickled
 from .source import Source
 
 
@@ -33,6 +34,15 @@ class Func:
 
     def __repr__(self) -> str:
         return f"<kc.func {self.name}>"
+
+    def __reduce__(self) -> Any:
+        return pickled(self, "the func")
+
+    def __copy__(self) -> Func:
+        return self
+
+    def __deepcopy__(self, _: Any) -> Func:
+        return self
 
 
 def func(function: Callable[..., Any]) -> Func:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ..builtins import random
-from ..errors import WrongUse
+from ..errors import WrongUse, public
 from ..records import entity
 
 
@@ -21,6 +21,18 @@ class Intrinsic:
     doc: str
     python: Callable[..., Any] | None = None
 
+    def __get__(self, instance: Any, owner: Any = None) -> Intrinsic:
+        # It makes this a routine to `help` and `inspect`.
+        return self
+
+    @property
+    def __name__(self) -> str:
+        return self.name
+
+    def __reduce__(self) -> Any:
+        return _intrinsic, (self.name,)
+
+    @public
     def __call__(self, *args: Any, **named: Any) -> Any:
         if self.python is not None:
             return self.python(*args, **named)
@@ -35,6 +47,16 @@ atomic_add = Intrinsic("atomic_add", "atomic_add(a, i, …, v): add v to an elem
 atomic_sub = Intrinsic("atomic_sub", "atomic_sub(a, i, …, v): subtract v from an element; returns the old content")
 atomic_min = Intrinsic("atomic_min", "atomic_min(a, i, …, v): take the minimum; returns the old content")
 atomic_max = Intrinsic("atomic_max", "atomic_max(a, i, …, v): take the maximum; returns the old content")
+atomic_and = Intrinsic("atomic_and", "atomic_and(a, i, …, v): a[i] & v of integers; returns the old content")
+atomic_or = Intrinsic("atomic_or", "atomic_or(a, i, …, v): a[i] | v of integers; returns the old content")
+atomic_xor = Intrinsic("atomic_xor", "atomic_xor(a, i, …, v): a[i] ^ v of integers; returns the old content")
+atomic_exchange = Intrinsic(
+    "atomic_exchange", "atomic_exchange(a, i, …, v): store an integer; returns the old content"
+)
+atomic_cas = Intrinsic(
+    "atomic_cas",
+    "atomic_cas(a, i, …, expected, new): store an integer where the content is `expected`; returns the old content",
+)
 where = Intrinsic(
     "where", "where(c, a, b): a if c else b; the other side is never formed", lambda c, a, b: a if c else b
 )
@@ -44,5 +66,14 @@ grad = Intrinsic("grad", "grad(f)(a, …): partial derivatives of a scalar funct
 rng = Intrinsic("rng", "rng(seed, i): a generator of random numbers, a local value that draws advance", random.rng)
 randf = Intrinsic("randf", "randf(state): uniform in [0, 1); advances the state, a name", random.randf)
 
-_ATOMICS = (atomic_add, atomic_sub, atomic_min, atomic_max)
+_ATOMICS = (
+    atomic_add, atomic_sub, atomic_min, atomic_max, atomic_and, atomic_or, atomic_xor, atomic_exchange, atomic_cas,
+)  # fmt: skip
 ALL = {i.name: i for i in (tid, load, store, *_ATOMICS, where, static, stop_grad, grad, rng, randf)}
+for _each in ALL.values():
+    _each.__dict__.update(__doc__=_each.doc, __module__="kernelc")
+
+
+def _intrinsic(name: str) -> Intrinsic:
+    """What the pickle of an intrinsic means."""
+    return ALL[name]

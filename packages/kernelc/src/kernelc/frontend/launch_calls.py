@@ -32,6 +32,7 @@ from .values import (
 
 _FOLLOWED = (ast.Constant, ast.Name, ast.Attribute, ast.BinOp, ast.UnaryOp, ast.operator, ast.unaryop, ast.expr_context)
 """Of these alone the names and attributes that a `kc.static` reads say whether it gives something else by now."""
+_OF_INTEGERS = ("and", "or", "xor", "exchange", "cas")
 
 
 class LaunchCalls(Constructors):
@@ -150,16 +151,38 @@ class LaunchCalls(Constructors):
     def call_atomic_max(self, args: list[Any], node: ast.AST) -> Any:
         return self.atomic("max", args, node)
 
+    def call_atomic_and(self, args: list[Any], node: ast.AST) -> Any:
+        return self.atomic("and", args, node)
+
+    def call_atomic_or(self, args: list[Any], node: ast.AST) -> Any:
+        return self.atomic("or", args, node)
+
+    def call_atomic_xor(self, args: list[Any], node: ast.AST) -> Any:
+        return self.atomic("xor", args, node)
+
+    def call_atomic_exchange(self, args: list[Any], node: ast.AST) -> Any:
+        return self.atomic("exchange", args, node)
+
+    def call_atomic_cas(self, args: list[Any], node: ast.AST) -> Any:
+        return self.atomic("cas", args, node)
+
     def atomic(self, kind: str, args: list[Any], node: ast.AST, *, used: bool = True) -> Any:
-        array, index = self.array_arguments(args[:-1], 1, f"atomic_{kind}(a, i, v)", node)
+        values = 2 if kind == "cas" else 1
+        usage = f"atomic_{kind}(a, i, {'expected, new' if kind == 'cas' else 'v'})"
+        array, index = self.array_arguments(args[:-values], 1, usage, node)
         where = self.array_index(array, index, node)
-        value = self.convert(args[-1], array.array.type.element, node, f"the value for {array.array.name}")
-        comps = range(len(flatten(value) or []))
-        return self.emit_atomic(kind, array, where, comps, flatten(value) or [], node, used=used)
+        element = array.array.type.element
+        if kind in _OF_INTEGERS and not (isinstance(element, t.Scalar) and element.is_int):
+            raise self.fail(NoOverload, f"kc.atomic_{kind}() is for arrays of integers, and {array.array.name} holds "
+                            f"{element!r}", node, advice="make it an array of int, or of another integer")  # fmt: skip
+        what = f"the value for {array.array.name}"
+        *expected, new = [self.convert(v, element, node, what) for v in args[-values:]]
+        leaves = flatten(new) or []
+        return self.emit_atomic(kind, array, where, range(len(leaves)), leaves, node, used=used, expected=expected)
 
     def emit_atomic(
         self, kind: str, base: ArrayVal, index: list[Value], comps: Sequence[int], leaves: list[Value], node: ast.AST,
-        *, used: bool,
+        *, used: bool, expected: Sequence[Value] = (),
     ) -> Any:  # fmt: skip
         if kind == "sub":
             kind, leaves = "add", [self.b.op("neg", v) for v in leaves]
@@ -168,27 +191,28 @@ class LaunchCalls(Constructors):
                 NoOverload, f"no atomics on bools ({base.array.name})", node, advice="make it an array of int"
             )
         if not used:
-            self.b.emit(Atomic(kind, base.array, index, comps, leaves, (), self.b.span))
+            self.b.emit(Atomic(kind, base.array, index, comps, leaves, (), self.b.span, expected=expected))
             return None
         if any(v.type.is_float for v in leaves):
             advice = "use the result of integer atomics only, or read the array in a later launch"
             raise self.fail(NotDifferentiable, "the old content that a real atomic returns depends on the order of the "
                             "threads: it cannot be used", node, advice=advice)  # fmt: skip
-        return self.recorded_atomic(kind, base, index, comps, leaves)
+        return self.recorded_atomic(kind, base, index, comps, leaves, expected)
 
     def recorded_atomic(
-        self, kind: str, base: ArrayVal, index: list[Value], comps: Sequence[int], leaves: list[Value]
-    ) -> Any:
+        self, kind: str, base: ArrayVal, index: list[Value], comps: Sequence[int], leaves: list[Value],
+        expected: Sequence[Value],
+    ) -> Any:  # fmt: skip
         """An integer atomic whose result is used: the forward sweep records it, because no replay gets it again."""
         if not self.records:
             raise Restart
         outs = [Value(v.type, f"{base.array.name}.old") for v in leaves]
-        self.b.emit(Atomic(kind, base.array, index, comps, leaves, outs, self.b.span))
+        self.b.emit(Atomic(kind, base.array, index, comps, leaves, outs, self.b.span, expected=expected))
         for out in outs:
             sequence = self.frame.env["$seq"]
             self.b.emit(Record(sequence, out, self.b.span))
             self.frame.env["$seq"] = self.b.op("add", sequence, const(t.INT64, 1))
-        return of_type(base.array.type.element, outs)
+        return of_type(self.element_of(base.array), outs)
 
 
 def _constant(value: Any) -> Any:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from .. import types as t
-from ..errors import CompilerBug, KernelError, MissingAnnotation, Unsupported, WrongType
+from ..errors import CompilerBug, KernelError, MissingAnnotation, Span, TypeMismatch, Unsupported, WrongType
 from ..ir import FALSE, ArrayRef, Kernel, Param, Query, Value, const, verify
 from ..records import record
 from .control import Control
@@ -40,7 +40,18 @@ def signature(source: Source) -> dict[str, t.Type]:
         if isinstance(found[arg.arg], (t.Tuple, t.Local)):
             text = f"parameter {arg.arg!r} of kernel {source.name} cannot be a tuple"
             raise MissingAnnotation(text, source.span(arg), advice="use a vector such as kc.int2, or two parameters")
+        _check_values(arg.arg, found[arg.arg], source.span(arg))
     return found
+
+
+def _check_values(name: str, kind: t.Type, span: Span) -> None:
+    """Numbers, vectors and structs that are passed by value must be of types that kernels compute with."""
+    try:
+        for _, part in t.members(name, kind):
+            if not isinstance(part, t.ArrayType):
+                t.check_value(part)
+    except WrongType as error:
+        raise TypeMismatch(f"parameter {name!r}: {error.message}", span, advice=error.advice) from None
 
 
 def lower(source: Source, real: t.Scalar, boxed: Sequence[str] = (), lacks: Sequence[str] = ()) -> Lowered:

@@ -289,15 +289,16 @@ class Statements(Calls):
         return value
 
     def read_whole(self, place: Place, node: ast.AST) -> Any:
-        types = t.leaves(place.whole)
+        kind = t.computed(place.whole, self.real)
+        types = t.leaves(kind)
         if place.array is not None:
             comps = range(place.first, place.first + len(types))
-            return of_type(place.whole, self.b.load(place.array.array, place.index, comps, types))
+            return of_type(kind, self.b.load(place.array.array, place.index, comps, types))
         value = self.frame.env[place.name]
         if isinstance(value, Maybe):
             raise self.fail(MaybeUnassigned, f"{place.name!r} may have no value here", node)
         leaves = flatten(value) or []
-        return of_type(place.whole, leaves[place.first : place.first + len(types)])
+        return of_type(kind, leaves[place.first : place.first + len(types)])
 
     def write(self, place: Place, value: Any, node: ast.AST) -> None:
         value = self.convert(value, place.kind, node, f"the value for {place.label}")

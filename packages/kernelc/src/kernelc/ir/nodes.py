@@ -12,11 +12,11 @@ so `break`, `continue`, `return` and `while` need no statements of their own. Ar
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ..errors import Span
-from ..types import ArrayType, Scalar
+from ..types import ArrayType, Scalar, widened
 
 
 class Value:
@@ -52,7 +52,6 @@ class ArrayRef:
     value    the array itself; in an adjoint kernel its content before the launch
     grad     the adjoint of the array
     final    its content after the launch (needed by atomic min and max)
-    tangent  its derivative in forward mode
     """
 
     name: str
@@ -66,8 +65,11 @@ class ArrayRef:
         if role == self.role:
             return self
         if role not in self.partners:
-            other = ArrayRef(self.name, self.type, self.position, role, self.partners)
             self.partners.setdefault(self.role, self)
+            kind = self.partners.get("value", self).type
+            if role == "grad":
+                kind = ArrayType(widened(kind.element), kind.ndim)
+            other = ArrayRef(self.name, kind, self.position, role, self.partners)
             self.partners[role] = other
         return self.partners[role]
 
@@ -185,9 +187,13 @@ class Store(Stmt):
 
 
 class Atomic(Stmt):
-    """Add to, or take the minimum or maximum with, leaves of one array element. `outs`: the old content, if used."""
+    """Change leaves of one array element in one step. `outs`: the old content, if used.
 
-    __slots__ = ("array", "comps", "index", "kind", "logged", "outs", "values")
+    kind: "add", "min", "max"; of integers also "and", "or", "xor", "exchange", and "cas", which stores `values` only
+    where the old content is `expected`.
+    """
+
+    __slots__ = ("array", "comps", "expected", "index", "kind", "logged", "outs", "values")
 
     def __init__(
         self,
@@ -199,12 +205,14 @@ class Atomic(Stmt):
         outs: Sequence[Value],
         span: Span | None,
         logged: bool = False,
+        expected: Sequence[Value] = (),
     ):
+        self.expected = tuple(expected)
         self.kind, self.array, self.index, self.comps = kind, array, tuple(index), tuple(comps)
         self.values, self.outs, self.span, self.logged = tuple(values), tuple(outs), span, logged
 
     def inputs(self) -> Sequence[Value]:
-        return (*self.index, *self.values)
+        return (*self.index, *self.values, *self.expected)
 
     def outputs(self) -> Sequence[Value]:
         return self.outs
@@ -265,10 +273,11 @@ class Custom:
     """A function with a derivative rule of its own, on scalars: `body` computes, `adjoint` is its reverse.
 
     body: params → yields.  adjoint: (params, adjoints of the results) → adjoints of the params.
+    symmetric: it has a result for each parameter, and its Jacobian is symmetric: the adjoint pushes tangents, too.
     """
 
-    def __init__(self, name: str, body: Block, adjoint: Block):
-        self.name, self.body, self.adjoint = name, body, adjoint
+    def __init__(self, name: str, body: Block, adjoint: Block, symmetric: bool = False):
+        self.name, self.body, self.adjoint, self.symmetric = name, body, adjoint, symmetric
 
 
 class Call(Stmt):
@@ -448,6 +457,7 @@ class Kernel:
     """A lowered kernel of one precision. `dims` is how many axes of the grid `tid()` was asked for.
 
     `block` is the length of the last axis in every launch, 0 if it may be any: threads of one block run side by side.
+    `derivative`: it forms slopes that may not be asked for, so debug mode looks only at what it stores.
     """
 
     name: str
@@ -457,10 +467,11 @@ class Kernel:
     span: Span
     dims: int = 1
     block: int = 0
+    derivative: bool = False
 
     def arrays(self) -> list[ArrayRef]:
         return [p.array for p in self.params if p.array is not None]
 
     def with_body(self, body: Block, name: str = "") -> Kernel:
         """A kernel with the same parameters and the same grid that does something else."""
-        return Kernel(name or self.name, self.params, body, self.real, self.span, self.dims, self.block)
+        return replace(self, name=name or self.name, body=body)

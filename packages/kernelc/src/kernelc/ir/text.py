@@ -90,7 +90,8 @@ class _Printer:
         outs = f"{self.defines(s.outs)} = " if s.outs else ""
         log = " logged" if s.logged else ""
         place = self.place(s.array, s.index, s.comps)
-        self.put(d, f"{outs}atomic{log} {s.kind} {place}, {self.list(s.values)}", s)
+        values = self.list((*s.expected, *s.values))
+        self.put(d, f"{outs}atomic{log} {s.kind} {place}, {values}", s)
 
     def call(self, s: n.Call, d: int) -> None:
         self.put(d, f"{self.defines(s.outs)} = call {s.function.name}({self.list(s.args)})", s)

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from ..builtins import TABLE
 from ..errors import CompilerBug
-from ..types import BOOL, leaves
+from ..types import BOOL, computed, leaves
 from . import nodes as n
 
 
@@ -88,4 +88,10 @@ def _statement(stmt: n.Stmt, defined: set[n.Value], name: str) -> None:
         types = leaves(stmt.array.type.element)
         values = stmt.outs if isinstance(stmt, n.Load) else stmt.values
         _need(len(stmt.index) == stmt.array.type.ndim, stmt, "index count", name)
-        _need([types[c] for c in stmt.comps] == [v.type for v in values], stmt, "element type", name)
+        fits = len(stmt.comps) == len(values) and all(
+            v.type.is_float if types[c].is_half else v.type is computed(types[c], v.type)
+            for c, v in zip(stmt.comps, values, strict=True)
+        )  # fmt: skip
+        _need(fits, stmt, "element type", name)
+        if isinstance(stmt, n.Atomic) and stmt.kind == "cas":
+            _same(stmt.expected, stmt.values, stmt, "expected and new", name)

@@ -15,6 +15,7 @@ from .creation import (
 )
 from .derivatives import checkpoint, jvp
 from .explain import explain, inspect
+from .jacobians import jacobian
 from .kernels import Kernel, kernel
 from .launches import launch
 from .primitives import reduce, scan, sort, unique
@@ -22,6 +23,6 @@ from .tape import Tape
 
 __all__ = [
     "Array", "Kernel", "Tape", "array", "checkpoint", "empty", "empty_like", "explain", "from_dlpack", "from_torch",
-    "full", "inspect", "jvp", "kernel", "launch", "ones", "reduce", "scalar", "scan", "sort", "unique", "zeros",
-    "zeros_like",
+    "full", "inspect", "jacobian", "jvp", "kernel", "launch", "ones", "reduce", "scalar", "scan", "sort", "unique",
+    "zeros", "zeros_like",
 ]  # fmt: skip

@@ -6,21 +6,35 @@ from collections.abc import Callable
 from functools import cache
 from math import prod
 from typing import Any
+from weakref import ref
 
 import numpy as np
 
 from .. import types as t
-from ..errors import CutGradient, NoCuda, Overlap, ReadOnly, WrongDevice, WrongDtype, WrongIndex, WrongShape, WrongUse
+from ..errors import (
+    CutGradient,
+    NoCuda,
+    Overlap,
+    ReadOnly,
+    WrongDevice,
+    WrongDtype,
+    WrongIndex,
+    WrongShape,
+    WrongUse,
+    public,
+)
 from ..structs import moves
 from .cuda import dlpack
 from .cuda.data import empty as device_empty
 from .cuda.data import foreign, upload
 from .cuda.device import device as gpu
+from .halves import bits_of, from_bfloat16, to_bfloat16
 from .memory import (
     Data,
     address_of,
     array_words,
     base_of,
+    check_fits,
     check_no_gradient,
     dense_copy,
     is_dense,
@@ -44,6 +58,18 @@ _COUNTED = 2**31
 def _facts(element: t.Type) -> tuple[int, t.Scalar | None]:
     """How many trailing dimensions an element takes in memory, and the precision of its reals."""
     return len(t.element_dtype(element)[1]), next((s for s in t.leaves(element) if s.is_float), None)
+
+
+@cache
+def gradient_dtype(element: t.Type) -> np.dtype[Any]:
+    """How the gradient of an array lies in memory."""
+    return t.element_dtype(t.widened(element))[0]
+
+
+@cache
+def holds_bfloats(element: t.Type) -> bool:
+    """Whether NumPy has no numbers for what an array holds."""
+    return t.BFLOAT16 in t.leaves(element)
 
 
 def _is_large(element: t.Type, data: Data, shape: tuple[int, ...]) -> bool | tuple[bool, ...]:
@@ -145,10 +171,12 @@ class Array:
         return self.shape[0]
 
     # One truth for many numbers, or arrays that are equal where they are the same object: neither is what people mean.
+    @public
     def __bool__(self) -> bool:
         raise WrongUse(f"an array of shape {self.shape} is neither true nor false",
                        advice="ask `a is None` or `len(a)`, or compare numbers: a.numpy().any(), float(a)")  # fmt: skip
 
+    @public
     def _compare(self, other: Any) -> Any:
         raise WrongUse("arrays are not compared with ==, !=, <, <=, >, >= or `in`",
                        advice="compare their numbers: a.numpy() == b.numpy(); or ask `a is b`")  # fmt: skip
@@ -167,6 +195,7 @@ class Array:
     def __int__(self) -> int:
         return int(self._one())
 
+    @public
     def _one(self) -> Any:
         if self._data.size != 1:
             raise WrongShape(f"an array of shape {self.shape} is not one number")
@@ -174,16 +203,44 @@ class Array:
 
     # -- out
     def numpy(self) -> Data:
-        """The memory as a NumPy array, shared; of a GPU, a copy. Writes through it are not seen by tapes."""
+        """The memory as a NumPy array, shared; of a GPU, a copy. Writes through it are not seen by tapes.
+
+        NumPy has no bfloat16: of those it is a copy in float32, which cannot be written to.
+        """
+        if not holds_bfloats(self.element):
+            return self._host()
+        numbers = from_bfloat16(self._host())
+        numbers.flags.writeable = False
+        return numbers
+
+    def _host(self) -> Data:
+        """The memory as it is; of a GPU, a copy."""
         data: Any = self._data
         return data.host() if is_on_gpu(data) else self._data
 
+    @public
+    def item(self) -> Any:
+        """The one number of an array of one element, as a Python number."""
+        return self._one().item()
+
+    def tolist(self) -> Any:
+        """The numbers as nested lists of Python numbers; vectors and matrices are lists, structs are tuples."""
+        return self.numpy().tolist()
+
+    @public
+    def copy(self) -> Array:
+        """The content in memory of its own. While a tape records, gradients come back, as by `assign`."""
+        return self._fresh(self.device)
+
+    @public
     def to(self, device: str) -> Array:
         """This array, if it is on the device; else a copy there. While a tape records, gradients come back."""
         if device not in ("cpu", "cuda"):
             raise WrongDevice(f"an array cannot be moved to {device!r}", advice='use "cpu" or "cuda"')
-        if device == self.device:
-            return self
+        return self if device == self.device else self._fresh(device)
+
+    def _fresh(self, device: str) -> Array:
+        """A copy on a device."""
         make: Any = device_empty if device == "cuda" else np.empty
         made = Array(make(self._data.shape, self._data.dtype), self.element)
         made._storage.ours = True
@@ -202,6 +259,7 @@ class Array:
         # Launches may still be at work there; 1 stands for the default stream.
         return about | {"stream": data.device.stream or 1}
 
+    @public
     def torch(self) -> Any:
         """The memory as a torch tensor, shared; a copy of what torch cannot refer to (read-only, negative strides)."""
         import torch
@@ -216,25 +274,35 @@ class Array:
             return torch.as_tensor(self, device=f"cuda:{gpu().ordinal}")  # not torch's current one
         if not data.flags.writeable or any(s < 0 for s in data.strides):
             data = data.copy()
-        return torch.from_numpy(data)
+        tensor = torch.from_numpy(data.view(np.int16) if holds_bfloats(self.element) else data)
+        if holds_bfloats(self.element):
+            tensor = tensor.view(torch.bfloat16)
+        if data is self._data:
+            self._storage.show(ref(tensor))
+        return tensor
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Data:
         if dtype is None and not copy:
             return self.numpy()
         return np.array(self.numpy(), dtype=dtype) if copy else np.asarray(self.numpy(), dtype=dtype)
 
+    @public
     def __dlpack__(self, **options: Any) -> Any:
         if is_on_gpu(self._data):
             raise WrongDevice("memory on a GPU is shared by __cuda_array_interface__, not by DLPack",
                               advice="use a.torch(), or a.to(\"cpu\")")  # fmt: skip
+        if holds_bfloats(self.element):
+            return self.torch().__dlpack__(**options)  # NumPy knows no bfloat16
         return self._data.__dlpack__(**options)
 
     def __dlpack_device__(self) -> tuple[int, int]:
         return (2, 0) if is_on_gpu(self._data) else (1, 0)
 
     def __reduce__(self) -> Any:
-        """Copies and pickles have memory of their own; gradients, tapes and views stay behind."""
-        return _restored, (self.numpy(), self.element, self.requires_grad)
+        """Copies and pickles have memory of their own; gradients, tapes and views stay behind. A leaf's are leaves."""
+        if not self.root.requires_grad:
+            check_not_carried(self)
+        return _restored, (np.array(self._host()), self.element, self.requires_grad)
 
     # -- gradient
     @property
@@ -244,7 +312,7 @@ class Array:
             return self._grad_in_parent(*self._parent)
         memory = self._grad_memory()
         if memory is not None and (self._grad is None or self._grad._data is not memory):
-            self._grad = Array(memory, self.element)
+            self._grad = Array(memory, t.widened(self.element))
         return None if memory is None else self._grad
 
     def _grad_memory(self) -> Data | None:
@@ -255,7 +323,7 @@ class Array:
         storage = self._storage
         if storage.grad is None and (self.requires_grad or storage.carries):
             _check_gradient(self.element)
-            storage.grad = zeros_for(self._data)
+            storage.grad = zeros_for(self._data, gradient_dtype(self.element))
         return storage.grad
 
     def _grad_in_parent(self, parent: Array, view: Callable[[Data], Data]) -> Array | None:
@@ -263,7 +331,7 @@ class Array:
         if above is None:
             return None
         if self._grad is None or self._grad._storage is not above._storage:
-            made = _view_of(above, view, self.element)
+            made = _view_of(above, view, t.widened(self.element))
             if made._data.size and not may_share(made._data, above._data):
                 raise WrongShape("the gradient of this view cannot be seen in that of its parent",
                                  advice="make the parent contiguous: kc.array(np.ascontiguousarray(data))")  # fmt: skip
@@ -275,19 +343,38 @@ class Array:
         """Set every element to zero."""
         return self._write("zero", None)
 
+    @public
     def fill_(self, value: Any) -> Array:
         """Set every element to a value."""
-        return self.assign(spread(value, self._data))
+        return self.assign(spread(value, self._data.shape, _numbers_of(self.element)))
 
+    @public
     def assign(self, source: Any) -> Array:
         """Copy the content of an array, or anything like one, into this one."""
         data = source if isinstance(source, Array) else device_memory(source) or numbers(source)
         shape = data._data.shape if isinstance(data, Array) else data.shape
         if shape != self._data.shape:
             raise WrongShape(f"assign: shape {shape} does not fit {self._data.shape}")
-        _check_fields(data._data.dtype if isinstance(data, Array) else data.dtype, self._data.dtype)
+        data = self._bits(data)
+        held = data._data if isinstance(data, Array) else data
+        _check_fields(held.dtype, self._data.dtype)
+        if not is_on_gpu(held):
+            check_fits(held, self._data.dtype)
         return self._write("assign", data)
 
+    def _bits(self, data: Any) -> Any:
+        """What is assigned, as this memory holds it: numbers of bfloat16 are converted here, not by NumPy."""
+        mine = holds_bfloats(self.element)
+        if isinstance(data, Array):
+            if mine != holds_bfloats(data.element):
+                raise WrongDtype(f"assign: an array of {data.element!r} is not copied to one of {self.element!r}",
+                                 advice="convert it in a kernel, which rounds; or assign a.numpy()")  # fmt: skip
+            return data
+        if not mine or is_on_gpu(data):
+            return data
+        return to_bfloat16(data)
+
+    @public
     def _write(self, kind: str, source: Any) -> Array:
         if not self._data.flags.writeable and not self.own():
             raise ReadOnly("the memory of this array is read-only")
@@ -318,6 +405,7 @@ class Array:
         self._data[...] = content
 
     # -- views
+    @public
     def __getitem__(self, key: Any) -> Array:
         """A view, by slices and integers as in NumPy; the result has at least one dimension."""
         keys = list(key) if isinstance(key, tuple) else [key]
@@ -338,6 +426,12 @@ class Array:
         full = tuple(keys)
         return self._view(lambda data: data[full], self.element)
 
+    @public
+    def __setitem__(self, key: Any, value: Any) -> None:
+        raise WrongUse("elements of arrays are written by kernels, not from Python",
+                       advice="a[…].assign(data) writes a part, a.numpy()[…] = data what tapes do not see")  # fmt: skip
+
+    @public
     def reshape(self, *shape: int) -> Array:
         """The same memory in another shape; only for contiguous arrays."""
         sizes = shape[0] if len(shape) == 1 and isinstance(shape[0], tuple) else shape
@@ -353,6 +447,7 @@ class Array:
         except ValueError:
             raise WrongShape(f"an array of shape {self.shape} has no shape {sizes}") from None
 
+    @public
     def reals(self) -> Array:
         """The same memory as an array of numbers: n vectors of three as shape (n, 3)."""
         kinds = set(t.leaves(self.element))
@@ -526,8 +621,13 @@ def _plain(data: Any) -> Any:
         return data.numpy()
     if isinstance(data, (np.ma.MaskedArray, list, tuple)):
         _check_no_mask(data)
+    if is_tensor(data) and data.is_cuda:
+        return device_memory(data).host()
+    bits = bits_of(data)
+    if bits is not None:
+        return from_bfloat16(bits)
     if is_tensor(data):
-        return numpy_of(data) if not data.is_cuda else device_memory(data).host()
+        return numpy_of(data)
     if hasattr(data, "__dlpack__") and not hasattr(data, "__array__") and not hasattr(data, "__array_interface__"):
         return np.from_dlpack(data)
     return data
@@ -568,11 +668,20 @@ def numbers(data: Any) -> Data:
     return found
 
 
-def spread(value: Any, like: Data) -> Data:
+def _numbers_of(element: t.Type) -> np.dtype[Any]:
+    """The NumPy numbers that an array is filled with."""
+    return np.dtype(np.float32) if holds_bfloats(element) else t.element_dtype(element)[0]
+
+
+def spread(value: Any, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Data:
     """One value as the content of every element."""
     check_no_gradient(value)
     check_not_carried(value)
     try:
-        return np.broadcast_to(np.asarray(_plain(value), like.dtype), like.shape)
-    except (TypeError, ValueError) as error:
-        raise WrongShape(f"{value!r} cannot fill an array of shape {like.shape}: {error}") from None
+        held = np.asarray(_plain(value), dtype if dtype.names is not None else None)
+        if held.dtype.kind not in "biufV":  # NumPy would leave out imaginary parts, and read texts
+            raise TypeError(f"{held.dtype} is no type of numbers")
+        check_fits(held, dtype)
+        return np.broadcast_to(held.astype(dtype, copy=False), shape)
+    except (OverflowError, TypeError, ValueError) as error:
+        raise WrongShape(f"{value!r} cannot fill an array of shape {shape}: {error}") from None

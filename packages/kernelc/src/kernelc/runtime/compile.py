@@ -11,7 +11,18 @@ from functools import cached_property
 from typing import Any
 
 from .. import _native, ir
-from ..adjoint import AdjointKernel, adjoint, expand_gradients, promote, split_loops, tangent
+from ..adjoint import (
+    AdjointKernel,
+    TangentKernel,
+    adjoint,
+    expand_gradients,
+    pattern,
+    promote,
+    second,
+    split_loops,
+    tangent,
+)
+from ..builtins import TABLE
 from ..codegen import (
     Code,
     Layout,
@@ -86,10 +97,15 @@ class Variant:
         if not config.debug:
             # Debug mode looks at every access.
             kernel = ir.prune(promote(kernel))
-        self.kernel = ir.verify(ir.fuse(kernel))
+        self._settle(ir.verify(ir.fuse(kernel)))
+        self._watched = [_watch(c) for c in self.lowered.captures if not _is_ours(c.holder)]
+
+    def _settle(self, kernel: ir.Kernel) -> None:
+        """Note what follows from the kernel."""
+        self.kernel = kernel
         self.layout = layout(self.kernel)
         self._adjoints: dict[frozenset[int], AdjointKernel] = {}
-        self._tangents: dict[frozenset[int], ir.Kernel] = {}
+        self._tangents: dict[tuple[str, frozenset[int]], TangentKernel] = {}
         self._binaries: dict[Any, Binary] = {}
         self._on_gpu: dict[Any, Any] = {}
         """Kernels compiled for the GPU (cuda/launching.py)."""
@@ -99,11 +115,13 @@ class Variant:
         walk = list(self.kernel.body.walk())
         self.written = sorted({s.array.position for s in walk if isinstance(s, (ir.Store, ir.Atomic))})
         self.read = sorted({s.array.position for s in walk if isinstance(s, ir.Load)})
+        self.touched = frozenset(self.written).union(self.read)
+        """The arrays that it works on; bundles may bring others along, which ask for no adjoint."""
         self.records = any(isinstance(s, ir.Record) for s in walk)
+        self.extrema = sorted({s.array.position for s in walk if isinstance(s, ir.Atomic) and s.kind != "add"})
         self.watched = watched_arrays(self.kernel)
         casts = (s for s in walk if isinstance(s, ir.Op) and s.op == "cast")
         self.indexes_by_reals = any(s.args[0].type.is_float and s.out.type.is_int for s in casts)
-        self._watched = [_watch(c) for c in self.lowered.captures if not _is_ours(c.holder)]
 
     def changed(self) -> bool:
         """Whether a name that the kernel captured means something else by now."""
@@ -134,17 +152,49 @@ class Variant:
             self._reads[seeds] = frozenset(made.activity.arrays), value, final
         return self._reads[seeds]
 
-    def tangent(self, seeds: Iterable[int]) -> ir.Kernel:
-        """The kernel that computes values and directional derivatives."""
-        key = frozenset(seeds)
+    def tangent(self, which: str, seeds: frozenset[int]) -> TangentKernel:
+        """The kernel that pushes tangents: "tangent" one, "tangent4" four at a time.
+
+        Of `seeds`, ~i stands for an array that carries a gradient, but has no tangent. "tangent of 0 2" is the tangent
+        of the adjoint for the arrays 0 and 2: there ~i is the adjoint of an array, which has a tangent.
+        """
+        key = (which, seeds)
         if key not in self._tangents:
-            self._tangents[key] = ir.prune(tangent(self.kernel, key, singular=self.singular))
+            width = int(which.removeprefix("tangent").partition(" of ")[0] or 1)
+            if " of " in which:
+                carried = map(int, which.partition(" of ")[2].split())
+                self._tangents[key] = second(self.adjoint(carried).kernel, seeds, width=width, singular=self.singular)
+            else:
+                self._tangents[key] = tangent(self.kernel, [i for i in seeds if i >= 0], width=width,
+                                              carried=[~i for i in seeds if i < 0], singular=self.singular)  # fmt: skip
         return self._tangents[key]
+
+    def pattern(self, which: str, seeds: frozenset[int]) -> TangentKernel | None:
+        """The kernel that pushes sets of inputs, "tangent4 pattern" four words of them; None if there is none."""
+        if (which, seeds) not in self._tangents:
+            made = pattern(self.kernel, seeds, width=int(which.removeprefix("tangent").partition(" ")[0] or 1))
+            if made is None:
+                return None
+            self._tangents[which, seeds] = made
+        return self._tangents[which, seeds]
+
+    @cached_property
+    def has_ties(self) -> bool:
+        """Whether it depends on who carries a gradient how a tangent is shared."""
+        ops = (s for s in self.kernel.body.walk() if isinstance(s, ir.Op) and s.op not in ("select", "cast"))
+        return any("tie" in p.names() for s in ops for p in TABLE.scalar(s.op).partials if p is not None)
 
     def ir_of(self, which: str, seeds: frozenset[int]) -> ir.Kernel:
         if which in ("forward", "watched"):
             return self.kernel
-        return self.adjoint(seeds).kernel if which == "adjoint" else self.tangent(seeds)
+        return self.adjoint(seeds).kernel if which == "adjoint" else self.tangent(which, seeds).kernel
+
+    def dense(self, which: str, seeds: frozenset[int], contiguous: frozenset[int]) -> frozenset[int]:
+        """The parameters that lie densely, if these arrays do: tangents as what they are tangents of."""
+        return self.tangent(which, seeds).spread(contiguous) if which.startswith("tangent") else contiguous
+
+    def layout_of(self, kernel: ir.Kernel) -> Layout:
+        return self.layout if len(kernel.params) == len(self.kernel.params) else layout(kernel)
 
     def width(self, which: str, seeds: frozenset[int]) -> int:
         """How many threads of this kernel run side by side in lanes; 0 if it runs thread by thread."""
@@ -164,6 +214,7 @@ class Variant:
     ) -> Code:
         """C++ of the forward, adjoint or tangent kernel, or of the forward kernel that watches the arrays `seeds`."""
         kernel = self.ir_of(which, seeds)
+        contiguous = self.dense(which, seeds, contiguous)
         name = _symbol(kernel.name) + suffix
         if which == "watched":
             return emit(kernel, f"{name}_watched", contiguous=contiguous, races=seeds)
@@ -181,6 +232,7 @@ class Variant:
         """CUDA of the forward, adjoint or tangent kernel, or of the forward kernel that counts."""
         kernel = self.device_ir(which, seeds)
         counted = counted_for(kernel, self.adjoint(seeds).kernel) if which == "counted" else None
+        contiguous = self.dense(which, seeds, contiguous)
         name = _symbol(kernel.name) + ("_counted" if which == "counted" else "") + suffix
         return emit_cuda(kernel, name, contiguous=contiguous, debug=config.debug, shared=shared, counted=counted)
 
@@ -227,7 +279,7 @@ class Variant:
     @cached_property
     def all_reals(self) -> frozenset[int]:
         """The arrays that could carry a gradient."""
-        arrays = [(i, p.array) for i, p in enumerate(self.kernel.params) if p.array is not None]
+        arrays = [(i, p.array) for i, p in enumerate(self.kernel.params) if p.array is not None and i in self.touched]
         return frozenset(i for i, a in arrays if any(s.is_float for s in leaves(a.type.element)))
 
     def served(self, seeds: frozenset[int], contiguous: frozenset[int], total: int) -> frozenset[int]:
@@ -281,7 +333,7 @@ class Variant:
             return type(error)(f"{error.message}\nthe machine code of {self.shipped.package} cannot be used here: "
                                f"{self.shipped.fault}", advice=error.advice)  # fmt: skip
         names = [p.name for p in self.kernel.params]
-        what = f"its {key[0]}" + (f" by {', '.join(names[i] for i in sorted(key[1]))}" if key[1] else "")
+        what = f"its {key[0]}" + (f" by {', '.join(names[max(i, ~i)] for i in sorted(key[1]))}" if key[1] else "")
         loose = [names[i] for i, p in enumerate(self.kernel.params) if p.array is not None and i not in key[2]]
         apart = f", with elements of {', '.join(loose)} that do not lie side by side" if loose else ""
         plain = [p.name for p in self.kernel.params if p.leaves]
@@ -296,15 +348,27 @@ class Variant:
 
     def _open(self, key: Any, code: Code, path: str, symbol: str) -> Binary:
         kernel = self.ir_of(key[0], key[1])
-        # As bytes: the letters of a path need not be those of the locale.
-        entry = _native.symbol(_native.open_library(os.fsencode(path)), symbol)
+        try:
+            # As bytes: the letters of a path need not be those of the locale.
+            entry = _native.symbol(_native.open_library(os.fsencode(path)), symbol)
+        except OSError as error:  # its sums were right: the system does not let it run
+            raise ToolchainError(f"the machine code of {self.source.name} cannot be opened: {error}",
+                                 advice="if its folder is on a file system without programs (mount option noexec), "
+                                 "set KERNELC_CACHE_DIR to one with them") from None  # fmt: skip
         parallel = is_parallel(kernel) and not config.debug
         rows = is_parallel_by_rows(kernel) and not parallel and not config.debug
         strips = [] if config.debug or parallel or rows else strip_arrays(kernel)
-        if not all(a.position in key[2] for a in strips):
+        dense = self.dense(key[0], key[1], key[2])
+        if not all(a.position in dense for a in strips):
             strips = []
         special = (first_arrays(kernel), taken_arrays(kernel)) if not config.debug else ()
-        return Binary(kernel, self.layout, code, entry, parallel, key[4], strips, rows, *special)
+        return Binary(kernel, self.layout_of(kernel), code, entry, parallel, key[4], strips, rows, *special)
+
+
+def tangent_name(width: int, of: Iterable[int] | None = None, *, pattern: bool = False) -> str:
+    """What the kernel is called that pushes so many tangents, or those of the adjoint for the arrays `of`, or sets."""
+    base = ("tangent" if width == 1 else f"tangent{width}") + (" pattern" if pattern else "")
+    return base if of is None else f"{base} of {' '.join(map(str, sorted(of)))}"
 
 
 def _is_ours(holder: Any) -> bool:

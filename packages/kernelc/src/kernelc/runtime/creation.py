@@ -10,16 +10,28 @@ import numpy as np
 
 from .. import types as t
 from ..config import config
-from ..errors import WrongChoice, WrongDevice, WrongDtype, WrongShape, WrongUse
-from .arrays import Array, _check_gradient, check_not_carried, device_memory, numbers, offers_device_memory, spread
+from ..errors import WrongChoice, WrongDevice, WrongDtype, WrongShape, WrongUse, public
+from .arrays import (
+    Array,
+    _check_gradient,
+    _numbers_of,
+    check_not_carried,
+    device_memory,
+    holds_bfloats,
+    numbers,
+    offers_device_memory,
+    spread,
+)
 from .cuda import data as gpu
-from .memory import Data, check_no_gradient, is_dense, is_on_gpu, is_tensor
+from .halves import bits_of, to_bfloat16
+from .memory import Data, check_fits, check_no_gradient, is_dense, is_on_gpu, is_tensor
 
 UNINITIALISED = 0x7FA1DEAD
 """What `kc.empty` holds in debug mode."""
 _MOST_DIMENSIONS = 4
 
 
+@public
 def array(
     data: Any, dtype: Any = None, requires_grad: bool = False, *, real: Any = None, copy: bool = False,
     device: str | None = None,
@@ -40,8 +52,11 @@ def array(
             return _array_on_gpu(there, dtype, requires_grad, copy)
         data, device = there.host(), device or "cuda"
     weak = isinstance(data, (list, tuple, int, float)) and real is None
-    plain = numbers(data)
     wanted = t.as_type(dtype) if dtype is not None else t.REAL if real is not None else None
+    bits = _bfloats(data, wanted)
+    if bits is not None:
+        return _shown(_array_of_bits(bits, wanted or t.BFLOAT16, requires_grad, copy, device), data)
+    plain = numbers(data)
     element = _element_for(plain, wanted, real, weak)
     made = _fitted(plain, element, copy)
     adapts = weak and _is_polymorphic(wanted) and made.dtype == np.float32
@@ -49,6 +64,33 @@ def array(
     moved = home(device) == "cuda"
     result = Array(gpu.upload(made).as_array() if moved else made, element, requires_grad=requires_grad, source=source)
     result._storage.ours = weak or copy or moved
+    return _shown(result, data)
+
+
+def _shown(a: Array, data: Any) -> Array:
+    """The array; where it shares the memory of a tensor, torch hears of what is written to it."""
+    if is_tensor(data) and not is_on_gpu(a._data) and data.numel() and data.data_ptr() == a._data.ctypes.data:
+        alias = data.detach()  # counts writes together with the tensor itself, and lives as long as the memory
+        a._storage.show(lambda: alias)
+    return a
+
+
+def _bfloats(data: Any, wanted: t.Type | None) -> Data | None:
+    """The bits of bfloat16 numbers, if such are given, and wanted."""
+    if wanted is not None and not holds_bfloats(wanted):
+        return None
+    found = data._host() if isinstance(data, Array) and holds_bfloats(data.element) else bits_of(data)
+    if found is not None:
+        check_no_gradient(data)
+        check_not_carried(data)
+    return found
+
+
+def _array_of_bits(bits: Data, element: t.Type, requires_grad: bool, copy: bool, device: str | None) -> Array:
+    made = _fitted(bits, element, copy, bits=True)
+    moved = home(device) == "cuda"
+    result = Array(gpu.upload(made).as_array() if moved else made, element, requires_grad=requires_grad)
+    result._storage.ours = copy or moved
     return result
 
 
@@ -81,11 +123,12 @@ def _again(data: Array, dtype: Any, requires_grad: bool) -> Array:
     """An array of an array is a view: writes are seen, and gradients arrive."""
     made: Array | None = data._view(lambda data: data, data.element)
     if dtype is not None:
-        element = t.resolve(t.as_type(dtype), data.real or t.FLOAT32)
+        element = t.resolve(t.as_type(dtype), t.FLOAT64 if data.real is t.FLOAT64 else t.FLOAT32)
         made = data.as_element(element)
         if made is None:
             check_not_carried(data)
-            return array(data._data, dtype, requires_grad)
+            bare = data._data if is_on_gpu(data._data) or not holds_bfloats(data.element) else data.numpy()
+            return array(bare, dtype, requires_grad)
         made = made._view(lambda data: data, element)
     assert made is not None
     if requires_grad:
@@ -94,15 +137,15 @@ def _again(data: Array, dtype: Any, requires_grad: bool) -> Array:
     return made
 
 
-def _fitted(plain: Data, element: t.Type, copy: bool) -> Data:
-    """The data as memory of an element type; the same memory where it is one already."""
+def _fitted(plain: Data, element: t.Type, copy: bool, *, bits: bool = False) -> Data:
+    """The data as memory of an element type; the same memory where it is one already. `bits`: it is, of bfloat16."""
     base, trailing = t.element_dtype(element)
     n = len(trailing)
     if n and (plain.ndim < n or plain.shape[plain.ndim - n :] != trailing):
         if plain.size:
             raise WrongShape(f"data of shape {plain.shape} does not end in {trailing}, as {element!r} needs")
         plain = plain.reshape(*plain.shape[:1], *trailing)
-    made = _converted(plain, base)
+    made = plain if bits else converted(plain, element)
     if copy and made is plain:
         made = made.copy()
     if made.ndim == n:
@@ -115,21 +158,23 @@ def _fitted(plain: Data, element: t.Type, copy: bool) -> Data:
     return made
 
 
+def converted(plain: Data, element: t.Type) -> Data:
+    """Numbers as memory of an element type holds them."""
+    return to_bfloat16(plain) if holds_bfloats(element) else _converted(plain, t.element_dtype(element)[0])
+
+
 def _converted(plain: Data, base: np.dtype[Any]) -> Data:
     if plain.dtype == base:
         return plain
     if base.fields is not None:
         return _converted_struct(plain, base)
-    if base.kind in "iu" and plain.dtype.kind in "iu" and plain.size:
-        limits = np.iinfo(base)
-        if plain.min() < limits.min or plain.max() > limits.max:
-            raise WrongDtype(f"the data holds numbers that do not fit {base}", advice="use dtype=kc.int64")
+    check_fits(plain, base)
     return plain.astype(base)
 
 
 def copied(a: Array, element: t.Type) -> Array:
     """A copy of an array for kernels that want another element type or layout, and only read it."""
-    data = np.array(_converted(a.numpy(), t.element_dtype(element)[0]), order="C")
+    data = np.array(_taken(a, t.leaves(element)[0]), order="C")
     made = Array(gpu.upload(data).as_array() if is_on_gpu(a._data) else data, t.leaves(element)[0])
     made.origin = a
     return made
@@ -138,7 +183,12 @@ def copied(a: Array, element: t.Type) -> Array:
 def refresh(a: Array) -> None:
     """Take over what the array holds now that this one is a copy of."""
     assert a.origin is not None
-    a._data[...] = _converted(a.origin.numpy(), a._data.dtype)
+    a._data[...] = _taken(a.origin, a.element)
+
+
+def _taken(a: Array, element: t.Type) -> Data:
+    """What an array holds, as memory of another."""
+    return a._host() if holds_bfloats(a.element) and holds_bfloats(element) else converted(a.numpy(), element)
 
 
 def _converted_struct(plain: Data, base: np.dtype[Any]) -> Data:
@@ -160,8 +210,8 @@ def _is_polymorphic(wanted: t.Type | None) -> bool:
 
 def _element_for(data: Data, wanted: t.Type | None, real: Any, weak: bool) -> t.Type:
     kinds = list(_scalars(data.dtype))
-    if any(k.kind not in "biuf" or (k.kind == "f" and k.itemsize not in (4, 8)) for k in kinds):
-        raise WrongDtype(f"an array of {data.dtype} is not supported; use integers, bool, float32 or float64")
+    if any(k.kind not in "biuf" or (k.kind == "f" and k.itemsize not in (2, 4, 8)) for k in kinds):
+        raise WrongDtype(f"an array of {data.dtype} is not supported; use integers, bool, float16, float32 or float64")
     precision = _precision(real) if real is not None else None
     if precision is None:
         double = not weak and any(k.kind == "f" for k in kinds) and all(k.itemsize == 8 for k in kinds if k.kind == "f")
@@ -169,7 +219,7 @@ def _element_for(data: Data, wanted: t.Type | None, real: Any, weak: bool) -> t.
     if wanted is not None:
         return t.resolve(wanted, precision)
     if data.dtype.kind == "f":
-        return precision
+        return t.FLOAT16 if data.dtype.itemsize == 2 and real is None else precision
     if data.dtype.kind == "V":
         raise WrongDtype("structured data needs dtype=, the @kc.struct it holds")
     if weak and data.dtype == np.int64:
@@ -177,7 +227,7 @@ def _element_for(data: Data, wanted: t.Type | None, real: Any, weak: bool) -> t.
     try:
         return t.as_type(data.dtype)
     except TypeError:
-        raise WrongDtype(f"an array of {data.dtype} is not supported; use int32, int64, uint32, bool or reals",
+        raise WrongDtype(f"an array of {data.dtype} is not supported; use integers, bool or reals",
                          advice="convert it: kc.array(data, dtype=int)") from None  # fmt: skip
 
 
@@ -198,6 +248,7 @@ def _scalars(dtype: np.dtype[Any]) -> Any:
         yield dtype.base
 
 
+@public
 def from_torch(tensor: Any, dtype: Any = None, requires_grad: bool | None = None) -> Array:
     """A torch tensor's memory as an array, shared.
 
@@ -209,6 +260,7 @@ def from_torch(tensor: Any, dtype: Any = None, requires_grad: bool | None = None
     return array(tensor if requires_grad is None else tensor.detach(), dtype, wants)
 
 
+@public
 def from_dlpack(source: Any, dtype: Any = None, requires_grad: bool = False) -> Array:
     """The memory of anything that speaks DLPack, shared."""
     if is_tensor(source):
@@ -222,7 +274,7 @@ def from_dlpack(source: Any, dtype: Any = None, requires_grad: bool = False) -> 
     kind = source.__dlpack_device__()[0] if hasattr(source, "__dlpack_device__") else 1
     if kind != 1:
         raise WrongDevice(f"memory on DLPack device {int(kind)} cannot be used on the CPU")
-    return array(np.from_dlpack(source), dtype, requires_grad)
+    return array(source if bits_of(source) is not None else np.from_dlpack(source), dtype, requires_grad)
 
 
 def _shape(shape: Any) -> tuple[int, ...]:
@@ -244,9 +296,15 @@ def _new(
     except TypeError:  # raised by as_type, or dtype is not hashable: as_type says what is wrong
         element, base, trailing = _layout.__wrapped__(dtype, real)
     sizes = _shape(shape) + trailing
+    if make is np.ones and holds_bfloats(element):
+        make = _bfloat_ones
     if (device is not None or config.device == "cuda") and home(device) == "cuda":
         return _own(_on_gpu(make, sizes, base), element, requires_grad)
     return _own(make(sizes, base), element, requires_grad)
+
+
+def _bfloat_ones(sizes: tuple[int, ...], base: np.dtype[Any]) -> Data:
+    return np.full(sizes, to_bfloat16(1.0), base)
 
 
 def _on_gpu(make: Callable[..., Data], sizes: tuple[int, ...], base: np.dtype[Any]) -> Any:
@@ -267,6 +325,7 @@ def _own(data: Data, element: t.Type, requires_grad: bool) -> Array:
     return made
 
 
+@public
 def zeros(
     shape: Any, dtype: Any = float, requires_grad: bool = False, *, real: Any = None, device: str | None = None
 ) -> Array:
@@ -274,6 +333,7 @@ def zeros(
     return _new(np.zeros, shape, dtype, real, requires_grad, device)
 
 
+@public
 def ones(
     shape: Any, dtype: Any = float, requires_grad: bool = False, *, real: Any = None, device: str | None = None
 ) -> Array:
@@ -281,6 +341,7 @@ def ones(
     return _new(np.ones, shape, dtype, real, requires_grad, device)
 
 
+@public
 def empty(
     shape: Any, dtype: Any = float, requires_grad: bool = False, *, real: Any = None, device: str | None = None
 ) -> Array:
@@ -292,16 +353,18 @@ def empty(
     return made
 
 
+@public
 def full(
     shape: Any, value: Any, dtype: Any = float, requires_grad: bool = False, *, real: Any = None,
     device: str | None = None,
 ) -> Array:  # fmt: skip
     """Every element the given value."""
     made = _new(np.zeros, shape, dtype, real, requires_grad, device)
-    made._data[...] = spread(value, made._data)
+    made._data[...] = made._bits(spread(value, made._data.shape, _numbers_of(made.element)))
     return made
 
 
+@public
 def zeros_like(other: Any, requires_grad: bool = False) -> Array:
     """Zeros of the same shape and type. The gradient flag is not inherited."""
     like = other if isinstance(other, Array) else array(other)
@@ -310,12 +373,14 @@ def zeros_like(other: Any, requires_grad: bool = False) -> Array:
     return _own(made, like.element, requires_grad)
 
 
+@public
 def empty_like(other: Any, requires_grad: bool = False) -> Array:
     """Memory of the same shape and type."""
     like = other if isinstance(other, Array) else array(other)
     return empty(like.shape, like.element, requires_grad, device=like.device)
 
 
+@public
 def scalar(value: float, requires_grad: bool = False, *, real: Any = None, device: str | None = None) -> Array:
     """One number as an array, so that it can require a gradient where a kernel takes a number."""
     if not isinstance(value, (int, float, np.number)) and not hasattr(value, "item"):

@@ -1,24 +1,22 @@
-"""Derivatives beyond the tape: forward mode for one launch, and checkpointed rollouts."""
+"""Derivatives beyond the tape: tangents of one launch, and checkpointed rollouts."""
 
 from __future__ import annotations
 
-import struct
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 
-from .. import _native
-from ..errors import Overlap, TapeError, WrongChoice, WrongShape, public
+from ..errors import Overlap, TapeError, WrongChoice, public
 from ..structs import arrays_in
-from . import launches, recording, reports
-from .arrays import Array, _plain, as_view
-from .cuda.data import upload
-from .cuda.launching import Launching, binary_of, facts
+from . import launches, recording
+from .arrays import Array
+from .directions import read_directions
 from .entries import Entry
 from .kernels import Kernel, check_device
 from .ledger import Ledger
-from .memory import is_on_gpu, same_bits
+from .memory import same_bits
 from .tape import Tape
 
 
@@ -29,80 +27,50 @@ def jvp(
 ) -> dict[Array, Array]:  # fmt: skip
     """Forward mode: run a launch, and return the derivative of every array that it writes in the given direction.
 
-    `tangents` maps arguments to their directions; an output that was given a tangent starts from it.
+    `tangents` maps arguments to their directions, or to k of them along an axis in front, which the results then have,
+    too. An output that was given a tangent starts from it.
     """
     plan, args = kernel.plan([*inputs, *outputs])
     given = kernel.spread([*inputs, *outputs])
+    directions, _ = read_directions(tangents)
     launches.check_dims(plan, dim)
     launches.check_overlap(plan, args)
-    dots: dict[int, Array] = {}
     for i in plan.arrays:
-        for a, direction in tangents.items():
-            if args[i]._storage is a._storage and a.real is not None:
-                shown = _shown(args[i], a, direction)
-                if shown is not None:
-                    dots[i] = _tangent(args[i], shown)
-            elif a._storage in args[i]._storage.relatives():
-                name = list(kernel.params)[i]
-                raise Overlap(f"{kernel.name}: {name!r} shares memory with another array, which has a tangent",
-                              advice="launch with that array, or a view of it")  # fmt: skip
-    if not dots:
+        if any(a._storage in args[i]._storage.relatives() for a in directions):
+            name = list(kernel.params)[i]
+            raise Overlap(f"{kernel.name}: {name!r} shares memory with another array, which has a tangent",
+                          advice="launch with that array, or a view of it")  # fmt: skip
+    moving = {a: tangents[a] for a in directions if any(args[i]._storage is a._storage for i in plan.arrays)}
+    if not moving:
         raise TapeError("none of the tangents belongs to an argument of the launch",
                         advice="the keys of tangents are the arrays that are launched with")  # fmt: skip
-    seeds = frozenset(dots)
-    from ..adjoint import analyse
-
-    active = analyse(plan.variant.kernel, seeds).arrays
-    for i in active:
-        dots.setdefault(i, _tangent(args[i], np.zeros(args[i]._data.shape)))
-    shape = launches._shape(dim)
-    where = check_device(device, plan, args)
-    if where == "python":
-        roles = {(i, "tangent"): dots[i]._data for i in active}
-        launches.run_python(plan, "tangent", seeds, args, shape, roles)
-    else:
-        _run_tangent(plan, args, shape, seeds, {i: dots[i] for i in active}, where)
-    launches.bump(plan, args)
+    tape = Along(moving)
+    with recording.paused():
+        tape._launch(plan, args, launches._shape(dim), check_device(device, plan, args))
     written = [i for i in plan.variant.written if args[i].real is not None]
-    for i in written:
-        dots.setdefault(i, _tangent(args[i], np.zeros(args[i]._data.shape)))
-    return {given[i] if isinstance(given[i], Array) else args[i]: dots[i] for i in written}
+    found = tape.jvp(moving, [args[i] for i in written])
+    return {given[i] if isinstance(given[i], Array) else args[i]: found[args[i]] for i in written}
 
 
-def _shown(arg: Array, a: Array, direction: Any) -> Any:
-    """The direction of `a` as far as it is that of `arg`, another view of the same memory; None if it is not."""
-    mine, other = arg._data, a._data
-    dense = mine.flags.c_contiguous and other.flags.c_contiguous
-    if mine.ctypes.data == other.ctypes.data and mine.size == other.size and (dense or mine.strides == other.strides):
-        return direction
-    if a is not arg.root:
-        return None
-    return as_view(arg, np.asarray(_plain(direction), a._data.dtype).reshape(a._data.shape))
+class Along(Tape):
+    """A tape that is only asked for tangents: it keeps what they need, and nothing for the way back."""
 
+    def __init__(self, moving: Iterable[Array]):
+        super().__init__()
+        self._moving = {a._storage for a in moving}
 
-def _tangent(a: Array, direction: Any) -> Array:
-    data = np.asarray(_plain(direction), a._data.dtype)
-    if data.size != a._data.size:
-        raise WrongShape(f"the tangent of an array of shape {a._data.shape} has shape {data.shape}")
-    dense = np.array(data.reshape(a._data.shape), order="C")
-    return Array(upload(dense).as_array() if is_on_gpu(a._data) else dense, a.element)
+    def _carries(self, array: Array) -> bool:
+        return array._storage in self._moving
 
+    def _activate(self, carriers: Sequence[Array]) -> None:
+        self._moving.update(a._storage for a in carriers)
 
-def _run_tangent(
-    plan: Any, args: list[Any], dim: tuple[int, ...], seeds: frozenset[int], dots: dict[int, Array], where: str
-) -> None:
-    launches.apply_settings()
-    total, head = launches.grid(dim, plan.kernel)
-    block = bytearray(launches.block_of(plan, args, head))
-    for i, dot in dots.items():
-        struct.pack_into("<q", block, 8 * plan.variant.layout.slots[i].role("tangent"), dot._data.ctypes.data)
-    if where == "cuda":
-        on_gpu = binary_of(plan.variant, ("tangent", seeds, plan.contiguous, False))
-        Launching(on_gpu, block, total, facts(plan, args, dim)).run()
-        return
-    (binary,) = plan.variant.binaries([("tangent", seeds)], plan.contiguous, total)
-    failure = _native.launch(binary.entry, bytes(block), total, binary.parallel)
-    reports.report(binary.code, failure, plan.kernel.name)
+    def _plan_adjoint(self, entry: Entry, seeds: frozenset[int]) -> None:
+        assert entry.plan is not None
+        made = entry.plan.variant.tangent("tangent", seeds)
+        self._moving.update(entry.args[i]._storage for i in made.arrays)
+        for i in made.reads:
+            self._needed.setdefault(entry.found[i], entry)
 
 
 @public
@@ -133,6 +101,7 @@ class _Checkpointed:
         self.kept: list[list[np.ndarray[Any, Any]]] = []
         self.final: list[np.ndarray[Any, Any]] = []
         self.others: list[Array] = []
+        self.reads: list[Array] = []
 
     def record(self) -> None:
         spy = _Spy(self.state)
@@ -147,7 +116,9 @@ class _Checkpointed:
             if storage not in mine and root.real is not None:
                 self.outer._ledger.foreign[storage] = "by the steps of kc.checkpoint, but is not in its `state`"
         self.outer._touch([*self.state, *inputs])
-        self.outer.record(self.backward, reads=[*self.state, *inputs], writes=self.state, forward=self.forward)
+        self.reads = [*self.state, *inputs]
+        self.outer.record(self.backward, reads=self.reads, writes=self.state, forward=self.forward,
+                          tangent=self.tangent)  # fmt: skip
         self.outer._keepers.append(lambda: sum(data.nbytes for state in self.kept for data in state))
 
     def forward(self, spy: _Spy | None = None) -> None:
@@ -169,15 +140,36 @@ class _Checkpointed:
             a._data[...] = data
 
     def backward(self) -> None:
+        with self.rewound():
+            for n in range(len(self.kept) - 1, -1, -1):
+                self.segment(n)
+
+    @contextmanager
+    def rewound(self) -> Iterator[None]:
+        """While it is open, steps run again, unseen by all tapes; afterwards the state is as it was."""
         versions = [(s, s.version) for known in self.outer._versions for s in (known, *known.relatives())]
         # The state may have been overwritten since, by launches that come later on the tape.
         today = [a._data.copy() for a in self.state]
         with recording.paused():
-            for n in range(len(self.kept) - 1, -1, -1):
-                self.segment(n)
+            yield
         self.restore(today)
         for storage, version in versions:
             storage.version = version
+
+    def tangent(self, *dots: Any) -> list[Any]:
+        """Run the steps again, one stretch after the other, and push tangents through each."""
+        moving = {a: d for a, d in zip(self.reads, dots, strict=True) if d is not None and np.any(_numbers(d))}
+        with self.rewound():
+            for n in range(len(self.kept)):
+                self.restore(self.kept[n])
+                tape = Along(moving)
+                with tape:
+                    self.run_stretch(n)
+                known = {a: d for a, d in moving.items() if a._storage in tape._versions}
+                changed = [a for a in self.state if a._storage in tape._written and a.real is not None]
+                if known:
+                    moving.update((a, d.numpy()) for a, d in tape.jvp(known, changed).items())
+        return [moving.get(a) for a in self.state]
 
     def check_state(self, n: int) -> None:
         """Steps that run again must give what they gave before: else something beside `state` goes between them."""
@@ -188,6 +180,12 @@ class _Checkpointed:
                 advice="put every array that goes from one step to the next into `state`, or clear it in each step",
             )
 
+    def run_stretch(self, n: int) -> None:
+        """The steps from one kept state to the next."""
+        for k in range(n * self.every, min(self.steps, (n + 1) * self.every)):
+            self.step(k)
+        self.check_state(n)
+
     def segment(self, n: int) -> None:
         """Record one stretch of steps again, and go back through it."""
         self.restore(self.kept[n])
@@ -196,9 +194,7 @@ class _Checkpointed:
                 tape._ledger.canonical(a.root)  # steps may use the memory itself
                 tape._touch([a.root])
                 tape._activate([a.root])
-            for k in range(n * self.every, min(self.steps, (n + 1) * self.every)):
-                self.step(k)
-        self.check_state(n)
+            self.run_stretch(n)
         tape._inputs.update(a.root._storage for a in self.others)
         tape._results.update(a._storage for a in self.state)
         seeds = {a: np.array(a.grad._data) for a in self.state if a.grad is not None}
@@ -209,6 +205,11 @@ class _Checkpointed:
         tape.backward(grads=seeds)
         for a, flag in flags:
             a.requires_grad = flag
+
+
+def _numbers(data: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """The bytes of structs, the numbers of everything else: both are zero where all is."""
+    return data if data.dtype.names is None else np.ascontiguousarray(data).view(np.uint8)
 
 
 class _Spy:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -32,10 +33,19 @@ class Entry:
     active: frozenset[int] = frozenset()
     needs: dict[int, Need] = field(default_factory=dict)
     finals: dict[int, Need] = field(default_factory=dict)
+    found: dict[int, Need] = field(default_factory=dict)
+    """By argument: what it held when the launch began, whoever needs it."""
+    after: dict[int, Need] = field(default_factory=dict)
+    """Of arrays of minima and maxima: what they held when it had run."""
     record: Any = None
     count: Count | None = None
     """On a GPU: what the adjoint keeps per thread, where the launch has to count it."""
     backward: Callable[[], Any] | None = None
+    tangent: Callable[..., Any] | None = None
+    linear: Callable[..., Any] | None = None
+    """Of an operation that is linear where it is: adjoints of what it writes → those of what it reads."""
+    place: Span | None = None
+    """Where an operation was recorded."""
     writes: list[Array] = field(default_factory=list)
     reads: list[Array] = field(default_factory=list)
 
@@ -70,5 +80,18 @@ class Entry:
 
     @property
     def span(self) -> Span | None:
-        """The kernel that was launched, in the user's source."""
-        return self.plan.kernel.source.head if self.plan is not None else None
+        """The kernel that was launched, or where an operation was recorded, in the user's source."""
+        return self.plan.kernel.source.head if self.plan is not None else self.place
+
+    @contextmanager
+    def restored(self, copies: Mapping[Need, Any]) -> Iterator[None]:
+        """While it is open, what an operation has read is back where it was overwritten since."""
+        moved = [(self.reads[i].root._data, copies[need]) for i, need in self.needs.items() if need in copies]
+        today = [live.copy() for live, _ in moved]
+        for live, then in moved:
+            live[...] = then
+        try:
+            yield
+        finally:
+            for (live, _), now in zip(moved, today, strict=True):
+                live[...] = now

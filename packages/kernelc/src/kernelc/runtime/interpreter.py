@@ -11,8 +11,9 @@ import numpy as np
 
 from .. import ir
 from ..builtins import TABLE
-from ..types import BOOL, INT64, Composite, Scalar, Struct, Type
+from ..types import BFLOAT16, BOOL, INT64, UINT64, Composite, Scalar, Struct, Type, leaves
 from . import reports
+from .halves import from_bfloat16, to_bfloat16
 
 
 @dataclass
@@ -123,7 +124,7 @@ class Thread:
         for out, comp in zip(s.outs, s.comps, strict=True):
             data, at = self.place(s.array, s.index, comp, s)
             # Memory of others may have any byte where a bool is: all but zero are true.
-            held = data.view(np.uint8)[at] != 0 if out.type is BOOL else data[at]
+            held = data.view(np.uint8)[at] != 0 if out.type is BOOL else _held(s.array, comp, data[at])
             self.env[out] = out.type.numpy.type(held)
 
     def run_Store(self, s: ir.Store) -> None:
@@ -131,17 +132,21 @@ class Thread:
             data, at = self.place(s.array, s.index, comp, s)
             if s.logged:
                 self.undo.append((data, at, data[at].copy()))
-            data[at] = self.get(value)
+            data[at] = _stored(s.array, comp, self.get(value))
 
     def run_Atomic(self, s: ir.Atomic) -> None:
-        operation = {"add": np.add, "min": np.minimum, "max": np.maximum}[s.kind]
         for k, (value, comp) in enumerate(zip(s.values, s.comps, strict=True)):
             data, at = self.place(s.array, s.index, comp, s)
             if s.logged:
                 self.undo.append((data, at, data[at].copy()))
+            old, new = value.type.numpy.type(_held(s.array, comp, data[at])), self.get(value)
             if s.outs:
-                self.env[s.outs[k]] = value.type.numpy.type(data[at])
-            data[at] = operation(data[at], self.get(value))
+                self.env[s.outs[k]] = old
+            if s.kind in _CHANGES:
+                new = _CHANGES[s.kind](old, new)
+            elif s.kind == "cas":
+                new = new if old == self.get(s.expected[k]) else old
+            data[at] = _stored(s.array, comp, new)
 
     # -- control
     def run_If(self, s: ir.If) -> None:
@@ -185,7 +190,7 @@ class Thread:
 
     def shown(self, value: ir.Value) -> str:
         number = self.get(value)
-        return str(number) if value.type is INT64 else reports.printed(iter([number]), value.type.name)
+        return str(number) if value.type in (INT64, UINT64) else reports.printed(iter([number]), value.type.name)
 
     # -- loop tape, undo log, record
     def run_Push(self, s: ir.Push) -> None:
@@ -211,6 +216,23 @@ class Thread:
 
     def run_Recall(self, s: ir.Recall) -> None:
         self.env[s.out] = s.out.type.numpy.type(self.memory.record[self.thread, int(self.get(s.sequence))])
+
+
+_CHANGES: dict[str, Any] = {
+    "add": np.add, "min": np.minimum, "max": np.maximum,
+    "and": np.bitwise_and, "or": np.bitwise_or, "xor": np.bitwise_xor,
+}  # fmt: skip
+
+
+def _held(array: ir.ArrayRef, comp: int, content: Any) -> Any:
+    """What memory holds, as a number."""
+    return from_bfloat16(content)[()] if leaves(array.type.element)[comp] is BFLOAT16 else content
+
+
+def _stored(array: ir.ArrayRef, comp: int, value: Any) -> Any:
+    """A number as memory holds it: integers wrap, reals are rounded to the nearest, halves to even."""
+    kind = leaves(array.type.element)[comp]
+    return to_bfloat16(value)[()] if kind is BFLOAT16 else np.asarray(value).astype(kind.numpy)[()]
 
 
 def _cast(kind: Scalar, value: Any) -> Any:

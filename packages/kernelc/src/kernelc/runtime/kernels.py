@@ -29,13 +29,16 @@ from ..errors import (
     WrongRank,
     WrongShape,
     WrongUse,
+    public,
 )
 from ..frontend import Source, signature
+from ..homes import pickled, sent_by_value
 from ..structs import Bundle, StructValue, absent, gathered, spread
-from .arrays import Array, _plain, numbers, offers_device_memory
+from .arrays import Array, _plain, holds_bfloats, numbers, offers_device_memory
 from .compile import Options, Variant
 from .creation import array, copied
 from .cuda.device import device as gpu
+from .halves import bits_of
 from .memory import check_no_gradient, is_dense, is_on_gpu, is_tensor, numpy_of, overlaps_itself
 
 
@@ -126,6 +129,18 @@ class Kernel:
     def __repr__(self) -> str:
         return f"<kc.kernel {self.name}>"
 
+    def __reduce__(self) -> Any:
+        if sent_by_value(self):
+            return Kernel, (self.source.function, self.options)
+        return pickled(self, "the kernel")
+
+    def __copy__(self) -> Kernel:
+        return self
+
+    def __deepcopy__(self, _: Any) -> Kernel:
+        return self
+
+    @public
     def __call__(self, *args: Any, **named: Any) -> Any:
         raise WrongUse(f"{self.name} is a kernel: it is launched, not called",
                        advice=f"write kc.launch({self.name}, dim, inputs=[…], outputs=[…])")  # fmt: skip
@@ -285,7 +300,7 @@ class Kernel:
         return None if isinstance(arg, (list, tuple)) or offers_device_memory(arg) else "cpu"
 
     def fit_array(self, name: str, arg: Array, kind: t.ArrayType, real: t.Scalar) -> Array:
-        if arg._source is not None and arg.real is not None:
+        if arg._source is not None and arg.real is not None and not holds_bfloats(kind.element):
             arg.adapt(real if any(s is real for s in t.leaves(kind.element)) else t.leaves(kind.element)[0])
         found = arg.as_element(kind.element)
         if found is None:
@@ -386,7 +401,12 @@ def _shared(data: Any, kind: t.ArrayType) -> Array | None:
     if data.__class__ is not np.ndarray:
         if not is_tensor(data) or data.is_cuda:
             return None
-        data = numpy_of(data)
+        bits = bits_of(data)
+        if (bits is not None) != holds_bfloats(kind.element):
+            return None
+        data = numpy_of(data) if bits is None else bits
+    elif holds_bfloats(kind.element):
+        return None
     base, trailing = t.element_dtype(kind.element)
     n, flags = len(trailing), data.flags
     if data.dtype != base or data.ndim != kind.ndim + n or not flags.writeable or not flags.aligned:
@@ -423,7 +443,7 @@ _reals: dict[Any, t.Scalar | None] = {}
 def _real_of(arg: Any) -> t.Scalar | None:
     """The precision that an argument asks for; None if it does not care."""
     if isinstance(arg, Array):
-        return None if arg._source is not None else arg.real
+        return None if arg._source is not None or (arg.real is not None and arg.real.is_half) else arg.real
     dtype = getattr(arg, "dtype", None)
     if dtype is None or not getattr(arg, "shape", ()):
         return None
@@ -442,6 +462,9 @@ def _plain_name(kind: t.Type) -> str:
 def _dtype_advice(kind: t.ArrayType, arg: Array) -> str:
     if arg.element is t.INT64 and kind.element is t.INT32:
         return "make it int32: kc.array(data, dtype=int)"
+    held, wanted = t.leaves(arg.element)[0], t.leaves(kind.element)[0]
+    if held is not wanted and (held.is_stored or held is t.UINT64):
+        return f"annotate it as kc.Array[kc.{held}], which kernels read without a copy; or convert the data"
     _, trailing = t.element_dtype(kind.element)
     if trailing and arg.shape[kind.ndim :] == trailing:
         return "the components of an element must lie side by side in memory: kc.array(np.ascontiguousarray(data))"

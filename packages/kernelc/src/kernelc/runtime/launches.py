@@ -87,15 +87,15 @@ def launch(
             for i in plan.written:
                 storage = args[i]._storage
                 storage.version = now
-                if storage.kin:
+                if storage.kin or storage.tensors:
                     storage.spread(now)
         if failure is not None or binary.prints:
             report(binary.code, failure, kernel.name)
     except KernelError as error:
-        __tracebackhide__ = True  # for pytest and IPython
         if isinstance(error, LaunchError) and isinstance(kernel, Kernel):
             error.locate(kernel.source.head)
-        raise shorn(error)  # noqa: B904  (the same error)
+        shorn(error)
+        raise
 
 
 def listed(args: list[Any], inputs: Any, outputs: Any) -> list[Any]:

@@ -145,11 +145,22 @@ def add_zero(program: Any, data: Any) -> None:
         program.add_call(lambda: np.copyto(data, np.zeros((), data.dtype)))
 
 
-def zeros_for(data: Data) -> Data:
+def zeros_for(data: Data, dtype: np.dtype[Any] | None = None) -> Data:
     """Zeros in the shape and the order of the data: what is a view there is a view here."""
+    kind = data.dtype if dtype is None else dtype
     if is_on_gpu(data):
-        return device_zeros(data.shape, data.dtype, data.device).as_array()
-    return np.zeros(data.shape, data.dtype) if data.flags.c_contiguous else np.zeros_like(data)
+        return device_zeros(data.shape, kind, data.device).as_array()
+    return np.zeros(data.shape, kind) if data.flags.c_contiguous else np.zeros_like(data, kind)
+
+
+def check_fits(data: Data, dtype: np.dtype[Any]) -> None:
+    """Numbers that become integers must fit them: NumPy would wrap around, and make anything of NaN."""
+    if dtype.kind not in "iu" or data.dtype == dtype or data.dtype.kind not in "iuf" or not data.size:
+        return
+    limits, low, high = np.iinfo(dtype), data.min().item(), data.max().item()
+    if not (limits.min - 1 < low and high < limits.max + 1):  # nor do they where one is NaN
+        wider = "kc.int64" if dtype.itemsize < 8 else "kc.uint64" if low >= 0 else "float"
+        raise WrongDtype(f"the data holds numbers that do not fit {dtype}", advice=f"use dtype={wider}")
 
 
 def is_tensor(data: Any) -> bool:
@@ -164,6 +175,11 @@ def check_no_gradient(data: Any) -> None:
         for item in data:
             if item.__class__ is not float and item.__class__ is not int:  # lists of numbers are long
                 check_no_gradient(item)
+    elif is_tensor(data) and _has_tangent(data):
+        raise CutGradient(
+            f"a tensor of shape {tuple(data.shape)} that has a tangent of forward mode would be a constant here",
+            advice="t.detach() says that it is a constant; kc.jvp pushes tangents through a kernel",
+        )
     elif is_tensor(data) and data.requires_grad and sys.modules["torch"].is_grad_enabled():
         raise CutGradient(
             f"a tensor of shape {tuple(data.shape)} that requires a gradient would be a constant here",
@@ -172,12 +188,18 @@ def check_no_gradient(data: Any) -> None:
         )
 
 
+def _has_tangent(tensor: Any) -> bool:
+    """Whether torch pushes a tangent through it (forward mode)."""
+    mode = sys.modules["torch"].autograd.forward_ad
+    return mode._current_level >= 0 and mode.unpack_dual(tensor).tangent is not None
+
+
 def numpy_of(tensor: Any) -> Data:
     """The memory of a torch tensor on the CPU."""
     if not tensor.is_cpu:
         raise WrongDevice(f"a tensor on {tensor.device} cannot be used on the CPU", advice="move it with .cpu()")
+    check_no_gradient(tensor)
     if tensor.requires_grad:
-        check_no_gradient(tensor)
         tensor = tensor.detach()
     try:
         data: Data = tensor.numpy()

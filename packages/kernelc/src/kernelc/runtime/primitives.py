@@ -1,7 +1,7 @@
 """Whole arrays at once: running sums, sorting, reductions and runs of equal numbers, with their gradients on tapes.
 
 They run in NumPy, in one thread and in a fixed order: the same bits on every run. Sums of float32 are made in double
-precision and rounded once.
+precision and rounded once. Sums and products of small integers are int32, those of halves float32: they would not fit.
 """
 
 from __future__ import annotations
@@ -13,10 +13,11 @@ import numpy as np
 
 from .. import types as t
 from ..errors import TapeError, WrongChoice, WrongDtype, WrongShape, public
-from .arrays import Array
+from .arrays import Array, holds_bfloats
 from .creation import array, empty
 from .memory import Data
 from .recording import current
+from .tape import Tape
 
 _REDUCTIONS = ("sum", "min", "max", "prod")
 
@@ -25,15 +26,21 @@ _REDUCTIONS = ("sum", "min", "max", "prod")
 def scan(a: Any, exclusive: bool = False) -> Array:
     """Running sums of a one-dimensional array: out[i] = a[0] + … + a[i], without a[i] if `exclusive`."""
     source = _numbers("scan", a)
-    out = _like(source, source.shape)
+    out = _like(source, source.shape, wide=True)
 
     def run() -> None:
-        out._put(_running(source.numpy(), exclusive).astype(out._data.dtype))
+        out._put(_running(source.numpy().astype(out._data.dtype), exclusive).astype(out._data.dtype))
+
+    def pull(g: Data) -> list[Data]:
+        return [_running(g[::-1], exclusive)[::-1]]
 
     def back() -> None:
-        _add(source, _running(_grad(out)[::-1], exclusive)[::-1])
+        _add(source, pull(_grad(out))[0])
 
-    return _recorded(run, back, [source], [out])[0]
+    def along(dots: Data) -> Data:
+        return np.stack([_running(dot, exclusive) for dot in dots])
+
+    return _recorded(run, back, along, [source], [out], pull)[0]
 
 
 @public
@@ -57,14 +64,18 @@ def sort(keys: Any, values: Any = None) -> Any:
         for a, out in zip(given, outs, strict=True):
             out._put(a.numpy()[order])
 
+    def pull(*weights: Data | None) -> list[Data | None]:
+        return [None if g is None else g[np.argsort(order)] for g in weights]
+
     def back() -> None:
         for a, out in zip(given, outs, strict=True):
             if a.real is not None and a.grad is not None:
-                moved = np.zeros_like(_grad(out))
-                moved[order] = _grad(out)
-                _add(a, moved)
+                _add(a, _grad(out)[np.argsort(order)])
 
-    sorted_ = _recorded(run, back, given, outs)
+    def along(*dots: Data | None) -> list[Data | None]:
+        return [None if d is None else d[:, order] for d in dots]
+
+    sorted_ = _recorded(run, back, along, given, outs, pull)
     return sorted_[0] if values is None else tuple(sorted_)
 
 
@@ -79,17 +90,23 @@ def reduce(a: Any, op: str = "sum") -> Array:
     source = _numbers("reduce", a)
     if not source.size and op in ("min", "max"):
         raise WrongShape(f"kc.reduce: an empty array has no {op}", advice="look at its shape first")
-    out, seen = _like(source, (1,)), np.zeros(0)
+    out, seen = _like(source, (1,), wide=op in ("sum", "prod")), np.zeros(0)
 
     def run() -> None:
         nonlocal seen
-        seen = _flat(source)
+        seen = _flat(source).astype(out._data.dtype)
         out._put(_reduced(seen, op).astype(out._data.dtype))
 
-    def back() -> None:
-        _add(source, (_grad(out) * _slopes(seen, op)).reshape(source._data.shape))
+    def pull(g: Data) -> list[Data]:
+        return [(g * _slopes(seen, op)).reshape(source._data.shape)]
 
-    return _recorded(run, back, [source], [out])[0]
+    def back() -> None:
+        _add(source, pull(_grad(out))[0])
+
+    def along(dots: Data) -> Data:
+        return np.stack([(d.reshape(seen.shape) * _slopes(seen, op)).sum(0, keepdims=True) for d in dots])
+
+    return _recorded(run, back, along, [source], [out], pull if op != "prod" else None)[0]
 
 
 @public
@@ -111,24 +128,33 @@ def unique(a: Any) -> tuple[Array, Array]:
         values._put(source.numpy()[starts])
         counts._put(np.diff(np.append(starts, source.shape[0])).astype(np.int32))
 
-    def back() -> None:
+    def pull(g: Data, _: None = None) -> list[Data]:
         delta = np.zeros(source.shape)
-        delta[starts] = _grad(values)
-        _add(source, delta)
+        delta[starts] = g
+        return [delta]
 
-    _recorded(run, back, [source], [values, counts])
+    def back() -> None:
+        _add(source, pull(_grad(values))[0])
+
+    def along(dots: Data | None) -> tuple[Data | None, None]:
+        return (None if dots is None else dots[:, starts]), None
+
+    _recorded(run, back, along, [source], [values, counts], pull)
     return values, counts
 
 
 # -- what all of them share
 def _recorded(
-    run: Callable[[], None], back: Callable[[], None], reads: list[Array], writes: list[Array]
-) -> list[Array]:
-    """Run an operation, and put it on the tape that is open."""
+    run: Callable[[], None], back: Callable[[], None], along: Callable[..., Any], reads: list[Array],
+    writes: list[Array], linear: Callable[..., Any] | None = None,
+) -> list[Array]:  # fmt: skip
+    """Run an operation, and put it on the tape that is open. `linear`: its transpose, if it is linear where it is."""
     run()
     tape = current()
     if tape is not None:
-        tape.record(back, reads=reads, writes=writes, forward=run)
+        tape.record(back, reads=reads, writes=writes, forward=run, tangent=along)
+        if isinstance(tape, Tape):
+            tape.entries[-1].linear = linear
     return writes
 
 
@@ -137,7 +163,14 @@ def _line(name: str, a: Any) -> Array:
     if made.ndim != 1:
         raise WrongShape(f"kc.{name} takes an array of one dimension, not of shape {made.shape}",
                          advice="give a row of it, a[i], or a.reshape(-1)")  # fmt: skip
-    return made
+    return _known(name, made)
+
+
+def _known(name: str, a: Array) -> Array:
+    if holds_bfloats(a.element):
+        raise WrongDtype(f"kc.{name} does not take bfloat16, which NumPy has no numbers of",
+                         advice="copy it to an array of float in a kernel first")  # fmt: skip
+    return a
 
 
 def _numbers(name: str, a: Any) -> Array:
@@ -145,11 +178,12 @@ def _numbers(name: str, a: Any) -> Array:
     if isinstance(made.element, t.Struct) or t.BOOL in t.leaves(made.element):
         raise WrongDtype(f"kc.{name} takes numbers and vectors, not {made.element!r}",
                          advice="take one field of a struct; convert bools to integers first")  # fmt: skip
-    return made
+    return _known(name, made)
 
 
-def _like(a: Array, shape: tuple[int, ...]) -> Array:
-    return empty(shape, a.element, device=a.device)
+def _like(a: Array, shape: tuple[int, ...], *, wide: bool = False) -> Array:
+    element = t.computed(a.element, t.FLOAT32) if wide else a.element
+    return empty(shape, element, device=a.device)
 
 
 def _grad(out: Array) -> Data:

@@ -126,6 +126,6 @@ def printed(values: Iterator[float], kind: str) -> str:
     if kind == "float32":
         # The digits that tell it from other float32, in Python's notation.
         return repr(float(str(np.float32(value))))
-    if kind == "int64":
+    if kind in ("int64", "uint64"):
         return str((int(value) << 32) + int(next(values)))
     return str(int(value)) if kind in ("int32", "uint32") else repr(float(value))

@@ -19,7 +19,7 @@ from .. import _native
 from ..codegen import SPECIAL, UNASKED
 from ..errors import TapeError
 from . import launches, strips
-from .arrays import Array, as_view
+from .arrays import Array, as_view, gradient_dtype
 from .cuda.device import device
 from .cuda.launching import Launching, binary_of, check, facts
 from .cuda.operations import add_in_place, adding
@@ -100,7 +100,7 @@ class Sweep:
                 self._settle(storage)
             self.program.keep(root.grad)
         for grad, kept in before:
-            _accumulate(self.program, grad, kept)
+            accumulate(self.program, grad, kept)
         if self.on_gpu:
             self.program.add_call(lambda: check(device()))
 
@@ -137,8 +137,8 @@ class Sweep:
         self.contents[storage] = Content.SUM
         if plain:
             return self.program.add_accumulate(grad.ctypes.data, 0, grad.size, grad.itemsize), 1
-        buffer: Data = zeros_for(a._data)
-        _accumulate(self.program, grad, buffer)
+        buffer: Data = zeros_for(a._data, gradient_dtype(a.element))
+        accumulate(self.program, grad, buffer)
         return buffer
 
     def _settle(self, storage: Storage) -> None:
@@ -207,16 +207,8 @@ class Sweep:
     def _run_operation(self, entry: Entry) -> None:
         """Run the user's backward function, with what it read put back where it has been overwritten since."""
         assert entry.backward is not None
-        copies = self.tape._copies
-        moved = [(entry.reads[i].root._data, copies[need]) for i, need in entry.needs.items() if need in copies]
-        today = [live.copy() for live, _ in moved]
-        for live, then in moved:
-            live[...] = then
-        try:
+        with entry.restored(self.tape._copies):
             entry.backward()
-        finally:
-            for (live, _), now in zip(moved, today, strict=True):
-                live[...] = now
 
     def _reverse_write(self, entry: Entry) -> None:
         target = entry.writes[0]
@@ -231,9 +223,9 @@ class Sweep:
                 passed = zeros_for(target.grad._data)
                 add_copy(self.program, passed, target.grad._data)
                 self._clear(target.grad._data)
-                _accumulate(self.program, source.grad._data, passed)
+                accumulate(self.program, source.grad._data, passed)
                 return
-            _accumulate(self.program, source.grad._data, target.grad._data)
+            accumulate(self.program, source.grad._data, target.grad._data)
         self._use([target])
         self._take(target)
 
@@ -293,11 +285,11 @@ class Sweep:
             return {}
         found = {}
         for i in entry.plan.variant.adjoint_reads(entry.adjoint)[0] - entry.active:
-            like = entry.args[i]._data
-            buffer = self.tape._scratch.get(-1 - i, like.nbytes)
+            like, dtype = entry.args[i]._data, gradient_dtype(entry.args[i].element)
+            buffer = self.tape._scratch.get(-1 - i, like.size * dtype.itemsize)
             self.program.add_zero(buffer.ctypes.data, buffer.nbytes)
             self.program.keep(buffer)
-            found[i] = buffer.view(like.dtype).reshape(like.shape)
+            found[i] = buffer.view(dtype).reshape(like.shape)
         return found
 
     def _special(self, entry: Entry, binary: Any) -> dict[int, int | None]:
@@ -359,7 +351,7 @@ class Sweep:
         launches.run_python(entry.plan, "adjoint", entry.seeds, entry.args, entry.dim, roles, entry.record)
 
 
-def _accumulate(program: Any, into: Data, what: Data) -> None:
+def accumulate(program: Any, into: Data, what: Data) -> None:
     """Add the step `into += what` to a program."""
     program.keep((into, what))
     same = into.dtype.names is None and into.dtype == what.dtype and is_on_gpu(into) == is_on_gpu(what)

@@ -9,7 +9,7 @@ import numpy as np
 
 from ..errors import NonScalarLoss, TapeError, WrongShape
 from ..records import record
-from .arrays import Array, _plain, device_memory
+from .arrays import Array, _plain, device_memory, gradient_dtype
 from .entries import Entry
 from .memory import address_of, is_on_gpu
 from .reverse import Sweep
@@ -83,7 +83,8 @@ def read_seeds(
             raise TapeError(f"a key of grads is an array, not {a!r}", advice="write grads={array: weights}")
         content = _weights(a, weights)
         if content.shape != a._data.shape:
-            if content.size != a._data.size:
+            flat = content.ndim == 1 or [n for n in content.shape if n != 1] == [n for n in a._data.shape if n != 1]
+            if content.size != a._data.size or not flat:  # (3, 2) for (2, 3) would be in another order
                 raise WrongShape(f"the gradient of an array of shape {a._data.shape} has shape {content.shape}")
             content = content.reshape(a._data.shape)
         result.append((a, content))
@@ -97,11 +98,14 @@ def _weights(a: Array, given: Any) -> Any:
     else:
         there = None if isinstance(given, np.ndarray) else device_memory(given)
     if is_on_gpu(there):
-        if is_on_gpu(a._data) and there.flags.c_contiguous and there.dtype == a._data.dtype:
+        if is_on_gpu(a._data) and there.flags.c_contiguous and there.dtype == gradient_dtype(a.element):
             return there
         given = there.host()
     try:
-        return np.asarray(_plain(given), a._data.dtype)
+        held = np.asarray(_plain(given))
+        if held.dtype.kind not in "biufV":  # NumPy would leave out imaginary parts, and read texts
+            raise TypeError(held.dtype)
+        return held.astype(gradient_dtype(a.element), copy=False)
     except (TypeError, ValueError):
         raise TapeError(f"the weights of an array are numbers, not {given!r}",
                         advice="give one number for each of its elements") from None  # fmt: skip

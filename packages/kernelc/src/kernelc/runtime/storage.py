@@ -6,7 +6,8 @@ write to either is a write to both. An array that is alone, as almost all are, p
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import sys
+from collections.abc import Callable, Iterator
 from itertools import count
 from typing import TYPE_CHECKING, Any
 from weakref import ref
@@ -54,7 +55,7 @@ class Storage:
 
     __slots__ = (
         "__weakref__", "_place", "borrowed", "carries", "data", "grad", "kin", "members", "number", "ours", "readers",
-        "source", "version",
+        "source", "tensors", "version",
     )  # fmt: skip
 
     def __init__(self, source: Data | None = None) -> None:
@@ -75,6 +76,8 @@ class Storage:
         """All of it. Held, so that its addresses belong to nobody else while this lives."""
         self.kin: list[ref[Storage]] = []
         """The others that have a byte in common with this one, and may be gone by now."""
+        self.tensors: list[Callable[[], Any]] | None = None
+        """Tensors of torch over this memory, as long as they live: torch is told of writes."""
         self._place: _native.Place | None = None
 
     def lie(self, data: Data, address: int) -> None:
@@ -112,10 +115,25 @@ class Storage:
     def wrote(self, now: int) -> None:
         """The memory was written at this time."""
         self.version = now
-        if self.kin:
+        if self.kin or self.tensors:
             self.spread(now)
 
     def spread(self, now: int) -> None:
         """Tell those who share bytes of a write."""
+        if self.tensors:
+            self._tell_torch()
         for storage in self.relatives():
             storage.version = max(storage.version, now)
+            if storage.tensors:
+                storage._tell_torch()
+
+    def show(self, tensor: Callable[[], Any]) -> None:
+        """A tensor of torch shares the memory; `tensor` gives it, or None when it is gone."""
+        self.tensors = [*(t for t in self.tensors or () if t() is not None), tensor]
+
+    def _tell_torch(self) -> None:
+        """Count a write as torch does its own: what it has saved of a tensor for a gradient is no longer true."""
+        for get in self.tensors or ():
+            tensor = get()
+            if tensor is not None and not tensor.is_inference():
+                sys.modules["torch"].autograd.graph.increment_version(tensor)

@@ -21,10 +21,12 @@ from ..errors import (
     CudaError,
     CutGradient,
     NotRecorded,
+    Overlap,
     Overwritten,
     StoreRace,
     TapeError,
     WrongChoice,
+    caller,
     public,
 )
 from ..structs import arrays_in, kept
@@ -32,14 +34,18 @@ from ..types import leaves
 from . import launches, recording, reports, strips
 from .arrays import Array
 from .creation import refresh
+from .cuda.data import upload
 from .cuda.launching import Launching, binary_of, facts, forward_job, record_table
+from .curvature import Curve
+from .directions import read_directions, stacked
 from .entries import Entry, Need
 from .kernels import Plan
 from .ledger import Ledger
-from .memory import add_copy, add_zero, dense_copy
+from .memory import add_copy, add_zero, dense_copy, is_on_gpu
 from .reverse import Sweep
 from .seeds import Asked, read_seeds
 from .storage import Storage, clock
+from .tangents import Push
 
 
 class Tape:
@@ -69,7 +75,8 @@ class Tape:
         self._ledger = Ledger()
         self._scratch = strips.Scratch()
         self._keepers: list[Callable[[], int]] = []
-        self._sweeps: dict[Any, Sweep] = {}
+        self._sweeps: dict[Any, Any] = {}
+        """Programs that were made for a question, backwards or along."""
         self._last: Asked | None = None
         self._replayable = True
         self._clearing, self._cleared = _native.Program(), list[np.ndarray[Any, Any]]()
@@ -112,8 +119,10 @@ class Tape:
         for a in args:
             if a.__class__ is Array and a.origin is not None:
                 self._copy_again(a)
-        seeds = frozenset(i for i in plan.arrays if args[i].real is not None and self._carries(args[i]))
+        touched = [i for i in plan.arrays if i in variant.touched]
+        seeds = frozenset(i for i in touched if args[i].real is not None and self._carries(args[i]))
         self._touch([args[i] for i in plan.arrays], entry)
+        entry.found = {i: (args[i]._storage, args[i]._storage.version) for i in plan.arrays}
         if seeds:
             self._plan_adjoint(entry, seeds)
         self._protect([args[i] for i in variant.written], entry)
@@ -130,6 +139,8 @@ class Tape:
         for i, (storage, _) in list(entry.finals.items()):
             entry.finals[i] = (storage, storage.version)
             self._needed[entry.finals[i]] = entry
+        for i in variant.extrema:
+            entry.after[i] = (args[i]._storage, args[i]._storage.version)
         self.entries.append(entry)
 
     def _copy_again(self, a: Array) -> None:
@@ -309,7 +320,7 @@ class Tape:
         if old in self._needed:
             self._needed[new] = self._needed.pop(old)
         for entry in self.entries:
-            for noted in (entry.needs, entry.finals):
+            for noted in (entry.needs, entry.finals, entry.found, entry.after):
                 noted.update({i: new for i, need in noted.items() if need == old})
 
     def _bump(self, a: Array) -> None:
@@ -377,15 +388,18 @@ class Tape:
 
     def record(
         self, backward: Callable[[], Any], reads: Sequence[Any] = (), writes: Sequence[Any] = (),
-        forward: Callable[[], Any] | None = None,
+        forward: Callable[[], Any] | None = None, tangent: Callable[..., Any] | None = None,
     ) -> None:  # fmt: skip
         """Put an operation of your own on the tape, after it has run.
 
         `backward()` reads the gradients of `writes` and adds to those of `reads`; afterwards the gradients of
-        `writes` are cleared, as by a store. `forward()` runs it again in `replay`.
+        `writes` are cleared, as by a store. `forward()` runs it again in `replay`. `tangent(*dots)` is for `jvp`: it
+        gets the tangents of `reads`, each a NumPy array with an axis of tangents in front (None for integers), and
+        returns those of `writes` in the same form.
         """
         reads, writes = arrays_in(reads), arrays_in(writes)
-        entry = Entry(f"operation {len(self.entries)}", backward=backward, reads=reads, writes=writes)
+        label = f"operation {len(self.entries)} ({_name_of(backward)})"
+        entry = Entry(label, backward=backward, tangent=tangent, place=caller(), reads=reads, writes=writes)
         self._touch([*reads, *writes], entry)
         carried = [a for a in reads if self._carries(a)]
         self._activate([*carried, *(a for a in writes if a.real is not None and (carried or self._carries(a)))])
@@ -457,7 +471,93 @@ class Tape:
         launches.apply_settings()
         failure = sweep.program.run()
         del weights  # their memory was read until here
-        codes = sweep.codes
+        self._report_sweep(failure, sweep.codes)
+
+    # -- going along
+    @public
+    def jvp(self, tangents: Mapping[Array, Any], outputs: Sequence[Array] | None = None) -> dict[Array, Array]:
+        """The derivatives of `outputs` along directions of arrays: `tape.jvp({x: dx}) -> {y: dy}`.
+
+        tangents: a direction in the shape of each array, or k of them along an axis in front, which the results then
+            have, too. All other arrays that the tape began with stay as they were.
+        outputs: arrays that the tape wrote; default: all of them that hold reals.
+        """
+        if recording.records(self):
+            raise TapeError("a tape cannot push tangents while it records", advice="leave its `with` block first")
+        given, count = read_directions(tangents)
+        directions = {self._known(a): content for a, content in given.items()}
+        asked = self._reals_written() if outputs is None else arrays_in(outputs)
+        results = [self._known(a) for a in asked]
+        self._check_versions()
+        number = len(next(iter(directions.values()))) if directions else 1
+        push = self._push(list(directions), results, number)
+        push.give(directions)
+        launches.apply_settings()
+        self._report_sweep(push.program.run(), push.codes)
+        return {a: _result(a, stacked(push.take(k), count)) for a, k in zip(asked, results, strict=True)}
+
+    @public
+    def hvp(self, loss: Array, tangents: Mapping[Array, Any]) -> dict[Array, Array]:
+        """Products of the Hessian of a one-element loss with directions: `tape.hvp(loss, {x: v}) -> {x: Hv}`.
+
+        tangents: a direction in the shape of each array, or k of them along an axis in front, as for `jvp`. With
+            several arrays the Hessian is that by all of them together. Gradients are left as they are.
+        """
+        if recording.records(self):
+            raise TapeError("a tape cannot go back while it records", advice="leave its `with` block first")
+        read_seeds(loss, None, self._writer)
+        self._check_path(loss)
+        given, count = read_directions(tangents)
+        directions = {self._known(a): content for a, content in given.items()}
+        for a in directions:
+            if not self._carries(a):
+                raise CutGradient("an array that has a direction does not require a gradient", self._entry_span(a),
+                                  advice="mark it before it is launched with: requires_grad=True")  # fmt: skip
+        self._check_versions()
+        number = len(next(iter(directions.values()))) if directions else 1
+        key = ("hvp", number, _place(loss), *map(_place, directions))
+        curve = self._sweeps.get(key)
+        if curve is None:
+            ones = {self._known(loss): np.ones(loss._data.shape, loss._data.dtype)}
+            curve = self._sweeps[key] = Curve(self, ones, list(directions), number)
+        curve.give(directions)
+        launches.apply_settings()
+        self._report_sweep(curve.program.run(), curve.codes)
+        return {a: _result(a, stacked(curve.take(self._known(a)), count)) for a in given}
+
+    def _entry_span(self, a: Array) -> Any:
+        entry = self._reader(a._storage)
+        return entry.span if entry is not None else None
+
+    def __contains__(self, a: object) -> bool:
+        """Whether a recorded launch has to do with the memory of an array."""
+        return isinstance(a, Array) and self._ledger.canonical(a)._storage in self._versions
+
+    def _push(self, inputs: list[Array], outputs: list[Array], count: int) -> Push:
+        """The program for these arrays; the same question needs no more preparation."""
+        key = ("push", count, *[tuple(_place(a) for a in arrays) for arrays in (inputs, outputs)])
+        if key not in self._sweeps:
+            self._sweeps[key] = Push(self, inputs, outputs, count)
+        push: Push = self._sweeps[key]
+        return push
+
+    def _known(self, a: Array) -> Array:
+        """The array under which the tape knows this memory; raises if it does not know it."""
+        if not isinstance(a, Array):
+            raise TapeError(f"an output is an array, not {a!r}", advice="write outputs=[array, …]")
+        known = self._ledger.canonical(a)
+        if known._storage not in self._versions:
+            if any(s in self._versions for s in known._storage.relatives()):
+                raise Overlap("an array shares memory with another one, which this tape has recorded",
+                              advice="give the array that was launched with, or a view of it")  # fmt: skip
+            raise NotRecorded("no launch that this tape recorded has to do with an array that jvp was given")
+        return known
+
+    def _reals_written(self) -> list[Array]:
+        found = {a._storage: a.root for entry in self.entries for a in entry.written if a.real is not None}
+        return list(found.values())
+
+    def _report_sweep(self, failure: Any, codes: dict[int, Any]) -> None:
         self._report(failure, codes, {failure.step: codes[failure.step].kernel} if failure is not None else {})
 
     def _prepare(self, loss: Array | None, grads: Mapping[Array, Any] | None, add: bool) -> tuple[Sweep, list[Any]]:
@@ -468,7 +568,7 @@ class Tape:
             self._check_path(a)
         self._check_versions()
         # By memory, not by object: a view that is made anew for each call is the same seed.
-        key = (add, *[(id(a._storage), a._address, a._data.shape, a._data.strides) for a, _ in seeds])
+        key = (add, *[_place(a) for a, _ in seeds])
         sweep = self._sweeps.get(key)
         if sweep is None:
             sweep = self._sweeps[key] = Sweep(self, seeds, add=add)
@@ -542,3 +642,21 @@ class Tape:
     def memory(self) -> int:
         """Bytes that the tape keeps for the reverse sweep: copies of overwritten arrays, states of checkpoints."""
         return sum(c.nbytes for c in self._copies.values()) + sum(bytes() for bytes in self._keepers)
+
+
+def _place(a: Array) -> tuple[Any, ...]:
+    """What an array is to a program: its memory. A view that is made anew for each call is the same."""
+    return (id(a._storage), a._address, a._data.shape, a._data.strides)
+
+
+def _result(a: Array, data: np.ndarray[Any, Any]) -> Array:
+    """Tangents of an array, where it is."""
+    return Array(upload(data).as_array() if is_on_gpu(a._data) else data, a.element)
+
+
+def _name_of(function: Callable[..., Any]) -> str:
+    """What a function of the user is called, or what of ours it belongs to."""
+    name = str(getattr(function, "__qualname__", type(function).__name__))
+    if str(getattr(function, "__module__", "")).startswith("kernelc."):
+        return "kc.checkpoint" if "Checkpoint" in name else f"kc.{name.split('.')[0]}"
+    return name.split("<locals>.")[-1]

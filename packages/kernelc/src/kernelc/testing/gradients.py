@@ -12,8 +12,8 @@ import numpy as np
 from .. import ir
 from .. import types as t
 from ..errors import KernelError, WrongArity, WrongChoice, WrongDtype, public
-from ..runtime import Tape, launch
-from ..runtime.arrays import Array, _plain
+from ..runtime import Tape, array, launch
+from ..runtime.arrays import Array, _plain, holds_bfloats
 from ..runtime.kernels import Kernel
 from ..structs import Bundle, arrays_in, gathered, spread
 
@@ -111,11 +111,20 @@ class _Trial:
             a = self.args[i]
             if not isinstance(a, Array) or a.real is None:
                 raise WrongDtype(f"{self.names[i]} holds no reals: nothing can be differentiated by it")
+            self.check_smooth(i)
             a.requires_grad = True
         self.start = {i: a._data.copy() for i, a in enumerate(self.args) if isinstance(a, Array)}
         self.run()
         # What was written has another version; nothing else tells for a function of many launches.
         self.of = [i for i in self.start if self.args[i].version > 0 and self.args[i].real is not None]
+        for i in self.of:
+            self.check_smooth(i)
+
+    def check_smooth(self, i: int) -> None:
+        """Differences see no slope of what is rounded to a few digits."""
+        if self.args[i].real.is_half:
+            raise WrongDtype(f"{self.names[i]} holds {self.args[i].real}, which is too coarse for differences",
+                             advice="check the same kernel with parameters of float")  # fmt: skip
 
     def position(self, which: Which) -> int:
         """The argument that a name, a position or an array means."""
@@ -131,6 +140,7 @@ class _Trial:
     def readable(self, inputs: int) -> list[int]:
         """What is checked by default."""
         real = [i for i, a in enumerate(self.args) if isinstance(a, Array) and a.real is not None]
+        real = [i for i in real if not self.args[i].real.is_half or getattr(self.given[i], "requires_grad", False)]
         marked = [i for i in real if getattr(self.given[i], "requires_grad", False)]
         if marked or not isinstance(self.kernel, Kernel):
             return marked or [i for i in real if i < inputs]
@@ -224,7 +234,7 @@ def _spread(name: str, kind: t.Type | None, arg: Any) -> list[tuple[str, Any]]:
 def _double(arg: Any, declared: t.Type | None, *, box: bool) -> Any:
     """A copy of an argument in double precision; what is no array is left alone."""
     if declared is None:
-        return _copy(arg._data, _in_double(arg.element)) if isinstance(arg, Array) else arg
+        return _copy(arg.numpy(), _in_double(arg.element)) if isinstance(arg, Array) else arg
     if isinstance(declared, t.ArrayType):
         data = _plain(arg) if not isinstance(arg, (list, tuple)) else np.array(arg)
         element = t.resolve(declared.element, t.FLOAT64)
@@ -236,6 +246,8 @@ def _double(arg: Any, declared: t.Type | None, *, box: bool) -> Any:
 
 
 def _copy(data: Data, element: t.Type) -> Array:
+    if holds_bfloats(element):
+        return array(np.array(data), dtype=element)
     dtype, _ = t.element_dtype(element)
     return Array(np.array(data, dtype=dtype, order="C"), element)
 
@@ -245,8 +257,12 @@ def _in_double(element: t.Type) -> t.Type:
         origin = element.origin if isinstance(element.origin, t.Struct) else element
         return t.resolve(origin, t.FLOAT64)
     if isinstance(element, t.Composite):
-        return element.with_scalar(t.FLOAT64) if element.scalar.is_float else element
-    return t.FLOAT64 if isinstance(element, t.Scalar) and element.is_float else element
+        return element.with_scalar(t.FLOAT64) if _is_wide(element.scalar) else element
+    return t.FLOAT64 if isinstance(element, t.Scalar) and _is_wide(element) else element
+
+
+def _is_wide(scalar: t.Scalar) -> bool:
+    return scalar.is_float and not scalar.is_half
 
 
 def _leaves(data: Data, element: t.Type) -> Iterator[tuple[str, t.Scalar, Data]]:

@@ -45,7 +45,10 @@ def cache_root() -> Path:
     """Where compiled kernels are kept: `kc.config.cache_dir`, or the user's cache folder."""
     if config.cache_dir is None:
         return _user_cache()
-    return Path(os.path.abspath(config.cache_dir.expanduser()))
+    try:
+        return Path(os.path.abspath(config.cache_dir.expanduser()))
+    except FileNotFoundError:  # the folder that this process works in
+        raise CacheNotWritable(f"the kernel cache {config.cache_dir} is below a working folder that is gone") from None
 
 
 def _refuse_line_breaks(root: Path) -> None:

@@ -80,6 +80,9 @@ def _command(chosen: str) -> tuple[str, ...]:
         except ValueError as error:
             raise NoCompiler(f"CXX is {chosen!r}: {error}") from None
         found = shutil.which(words[0])
+        if found is None and shutil.which(chosen):
+            raise NoCompiler(f"CXX is {chosen!r}, of which only {words[0]!r} is taken for the program",
+                             advice=f"put quotes around the path in CXX: {shlex.quote(chosen)}")  # fmt: skip
         if found is None:
             raise NoCompiler(f"CXX is {chosen!r}, but there is no program {words[0]!r}")
         return (os.path.abspath(found), *words[1:])

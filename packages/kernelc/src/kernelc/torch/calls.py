@@ -18,7 +18,7 @@ from ..runtime.recording import current
 from ..runtime.storage import Storage
 from ..structs import Bundle, gathered
 from .kept import CallTape, Guard, Input, Saved, alive, ticket_for, tickets
-from .sharing import in_step, is_there, memory_of, tensor_of
+from .sharing import has_memory, in_step, is_seen, is_there, memory_of, tensor_of
 
 ELEMENTS = {
     torch.float32: t.FLOAT32,
@@ -26,7 +26,10 @@ ELEMENTS = {
     torch.int32: t.INT32,
     torch.int64: t.INT64,
     torch.bool: t.BOOL,
-} | ({torch.uint32: t.UINT32} if hasattr(torch, "uint32") else {})
+    torch.uint8: t.UINT8,
+    torch.int8: t.INT8,
+    torch.int16: t.INT16,
+} | ({torch.uint16: t.UINT16, torch.uint32: t.UINT32, torch.uint64: t.UINT64} if hasattr(torch, "uint32") else {})
 
 
 def function(fn: Callable[..., Any]) -> Callable[..., Any]:
@@ -42,13 +45,25 @@ def function(fn: Callable[..., Any]) -> Callable[..., Any]:
 
     @wraps(fn)
     def call(*args: Any, **named: Any) -> Any:
+        if torch.compiler.is_dynamo_compiling():
+            return _between_graphs(fn, args, named)
         return apply(fn, args, named)
 
     return call
 
 
+def _between_graphs(fn: Callable[..., Any], args: tuple[Any, ...], named: dict[str, Any]) -> Any:
+    """A call from compiled code: a graph ends before it, and the next one begins after it."""
+    return torch._dynamo.disable(apply)(fn, args, named)  # type: ignore[no-untyped-call]
+
+
+_between_graphs._torchdynamo_disable = True  # type: ignore[attr-defined]
+_between_graphs._torchdynamo_disable_msg = "kc.torch.function runs Python; use kc.torch.op"  # type: ignore[attr-defined]
+
+
 # -- one call
-def apply(fn: Callable[..., Any], args: tuple[Any, ...], named: dict[str, Any]) -> Any:
+def apply(fn: Callable[..., Any], args: tuple[Any, ...], named: dict[str, Any], again: Any = None) -> Any:
+    """One call. `again` makes its gradients by operations that have derivatives, where somebody asks for these."""
     everything = (*args, *named.values()) if named else args
     if any(a.__class__ is Bundle for a in everything):
         return _apply_to_members(fn, args, named)
@@ -57,11 +72,15 @@ def apply(fn: Callable[..., Any], args: tuple[Any, ...], named: dict[str, Any]) 
             _check_no_tensors(fn, a)
     if any(isinstance(a, Array) for a in everything) and not any(isinstance(a, torch.Tensor) for a in everything):
         return fn(*args, **named)
-    if wants_graph(everything):
+    graph = wants_graph(everything)
+    if not has_memory(everything) or (graph and torch._C._are_functorch_transforms_active()):
+        raise WrongUse(f"{_name(fn)} is called by a transform or a tracer of torch: kc.torch.function cannot follow",
+                       advice="use kc.torch.op for each of its kernels: they all follow that")  # fmt: skip
+    if graph:
         # Inside of it torch computes no gradients: `fn` asks for those of tensors that it captures as its caller does.
         fn = _with_gradients(fn, torch.is_grad_enabled())
-        return _Operation.apply(fn, tuple(named), *everything)  # type: ignore[no-untyped-call]
-    call = _Call(_with_gradients(fn, torch.is_grad_enabled()), tuple(named), everything, (False,) * len(everything))
+        return _Operation.apply(fn, tuple(named), again, *everything)  # type: ignore[no-untyped-call]
+    call = Call(_with_gradients(fn, torch.is_grad_enabled()), tuple(named), everything, (False,) * len(everything))
     with torch.no_grad(), in_step(everything):
         return call.result(call.run(None))
 
@@ -84,7 +103,7 @@ def _apply_to_members(fn: Callable[..., Any], args: tuple[Any, ...], named: dict
 def _with_gradients(fn: Callable[..., Any], enabled: bool) -> Callable[..., Any]:
     @wraps(fn)
     def call(*args: Any, **named: Any) -> Any:
-        with torch.set_grad_enabled(enabled):
+        with torch.set_grad_enabled(enabled), forward_ad._set_fwd_grad_enabled(True):
             return fn(*args, **named)
 
     return call
@@ -93,9 +112,13 @@ def _with_gradients(fn: Callable[..., Any], enabled: bool) -> Callable[..., Any]
 def wants_graph(args: Sequence[Any]) -> bool:
     """Whether torch has to know of a call with these arguments."""
     # Dual tensors of forward mode, too: torch says then that it needs a rule.
-    if not torch.is_grad_enabled():
-        return forward_ad._current_level >= 0
-    return forward_ad._current_level >= 0 or any(isinstance(a, torch.Tensor) and a.requires_grad for a in args)
+    if forward_ad._current_level >= 0:
+        return True
+    if torch.is_grad_enabled():
+        for a in args:  # a loop: this runs in every call
+            if isinstance(a, torch.Tensor) and a.requires_grad:
+                return True
+    return False
 
 
 def _check_no_tensors(fn: Callable[..., Any], inside: Any) -> None:
@@ -113,16 +136,19 @@ class _Operation(torch.autograd.Function):
     """A call of `fn` as a node of torch's graph."""
 
     @staticmethod
-    def forward(ctx: Any, fn: Callable[..., Any], names: tuple[str, ...], *args: Any) -> Any:
+    def forward(ctx: Any, fn: Callable[..., Any], names: tuple[str, ...], again: Any, *args: Any) -> Any:
         ctx.set_materialize_grads(False)
-        call = _Call(fn, names, args, ctx.needs_input_grad[2:])
+        call = Call(fn, names, args, ctx.needs_input_grad[3:])
         tape = CallTape()
         with in_step(args):
             tensors = call.run(tape)
         constant = [x for x, a in zip(tensors, call.outputs, strict=True) if not tape.leads_to(a)]
         if constant:
             ctx.mark_non_differentiable(*constant)
-        ctx.save_for_backward(ticket_for(call.saved(tape, tensors)))
+        saved = call.saved(tape, tensors)
+        if again is not None:
+            saved.graph = again, args, [a._version if isinstance(a, torch.Tensor) else 0 for a in args]
+        ctx.save_for_backward(ticket_for(saved))
         return call.result(tensors)
 
     @staticmethod
@@ -132,14 +158,20 @@ class _Operation(torch.autograd.Function):
         if saved is None:
             raise TapeError("what a kernel operation kept for its reverse sweep is gone",
                             advice="hooks on saved tensors may move tensors, but not copy them here")  # fmt: skip
+        if saved.graph is not None and (torch.is_grad_enabled() or is_seen(grads)):
+            wanted = [i for i, wants in enumerate(ctx.needs_input_grad[3:]) if wants]
+            return (None, None, None, *saved.differentiable(wanted, grads))
+        if not has_memory(grads):
+            raise WrongUse(f"{saved.name}: kc.torch.function goes back for one set of weights, not for a batch of them",
+                           advice="leave out vectorize=True or is_grads_batched=True, or use kc.torch.op")  # fmt: skip
         with torch.no_grad(), in_step(grads):  # `once` watches over gradients of gradients
             results = saved.backward(grads)
         if torch.is_grad_enabled():
             results = once(ctx, results, grads)
-        return (None, None, *results)
+        return (None, None, None, *results)
 
 
-class _Call:
+class Call:
     """Arguments as arrays, arrays as results."""
 
     __slots__ = ("args", "born", "fn", "inputs", "names", "needs", "outputs", "single")

@@ -7,13 +7,14 @@ gives None in every other case, also where something is wrong: the way over arra
 from __future__ import annotations
 
 import struct
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from math import prod
 from typing import Any, NamedTuple
 
 import numpy as np
 import torch
+from torch.autograd.function import _SingleLevelFunction
 
 from .. import _native
 from .. import types as t
@@ -21,12 +22,14 @@ from ..config import config
 from ..errors import KernelError, Overwritten
 from ..runtime import Kernel, zeros
 from ..runtime.kernels import Plan
+from ..runtime.launches import _dims as known_dims
 from ..runtime.launches import apply_settings, check_dims, grid, prepare
 from ..runtime.memory import PACKERS
 from ..runtime.recording import open_tapes
 from ..runtime.reports import report
 from ..structs import kept
-from .calls import ELEMENTS, once, wants_graph
+from .calls import ELEMENTS, wants_graph
+from .sharing import is_seen
 
 Known = dict[Any, "Direct | None"]
 """The kinds of launches that an operation has seen; None for those that go over arrays."""
@@ -36,37 +39,42 @@ _LARGE = 1 << 16
 
 
 def launch_direct(
-    kernel: Kernel, dim: Any, args: tuple[Any, ...], shapes: Sequence[tuple[Any, Any]], known: Known
-) -> Any:
-    """The outputs of a launch as a tensor or a tuple of tensors; None if it has to go over arrays."""
+    kernel: Kernel, dim: Any, args: Sequence[Any], shapes: Sequence[tuple[Any, Any]], known: Known, again: Any = None
+) -> Sequence[torch.Tensor] | None:
+    """The outputs of a launch as tensors; None if it has to go over arrays. `again` differentiates its reverse sweep;
+    without it torch does not get to know of the launch."""
+    direct = find_direct(kernel, args, len(shapes), known)
+    if direct is None:
+        return None
+    try:
+        if again is not None and wants_graph(args):
+            made: Sequence[torch.Tensor] = _Operation.apply(again, direct, dim, shapes, *args)  # type: ignore[attr-defined]
+            return made
+        return direct.forward(*direct.grid(dim), args, shapes)
+    except Unfit:
+        return None
+
+
+def find_direct(kernel: Kernel, args: Sequence[Any], outputs: int, known: Known) -> Direct | None:
+    """The direct launch for arguments of this kind, if there is one."""
     if open_tapes:
         return None
     kinds = [(a.dtype if a.is_cpu else a.device) if isinstance(a, torch.Tensor) else a.__class__ for a in args]
-    key = (len(shapes), config.generation, *kinds)
+    key = (outputs, config._generation, *kinds)
     direct = known.get(key)
     if direct is None or direct.plan.stale():
         if direct is None and key in known:
             return None
-        direct = known[key] = _find(kernel, args, len(shapes))
-        if direct is None:
-            return None
-    try:
-        if wants_graph(args):
-            made = _Operation.apply(direct, dim, shapes, *args)  # type: ignore[no-untyped-call]
-        else:
-            made = direct.forward(dim, args, shapes)
-    except _Unfit:
-        return None
-    return made[0] if len(made) == 1 else tuple(made)
+        direct = known[key] = _make(kernel, args, outputs)
+    return direct
 
 
-class _Unfit(Exception):
+class Unfit(Exception):
     """The arguments are not those of a direct launch."""
 
 
 # -- kinds of launches
-def _find(kernel: Kernel, args: Sequence[Any], outputs: int) -> Direct | None:
-    """The direct launch for arguments of this kind, if there is one."""
+def _make(kernel: Kernel, args: Sequence[Any], outputs: int) -> Direct | None:
     params, n = list(kernel.params.values()), len(args)
     if not outputs or n + outputs != len(params):
         return None
@@ -138,13 +146,24 @@ class Direct:
 
     def __init__(self, plan: Plan, kinds: list[_Kind | None], inputs: int):
         self.plan, self.kinds, self.inputs = plan, kinds, inputs
-        self.adjoints: dict[frozenset[int], tuple[frozenset[int], list[int]] | None] = {}
+        self.adjoints: dict[frozenset[int], _Adjoint] = {}
 
-    def forward(self, dim: Any, args: Sequence[Any], shapes: Sequence[tuple[Any, Any]]) -> list[torch.Tensor]:
-        plan, kept = self.plan, []
+    def grid(self, dim: Any) -> tuple[int, bytes]:
+        """The number of threads, and the first words of the argument block."""
+        plan = self.plan
+        if dim.__class__ is int and plan.dims <= 1 and not plan.block and dim in known_dims:
+            return known_dims[dim]
         try:
             check_dims(plan, dim)
-            total, head = grid(dim, plan.kernel)
+            return grid(dim, plan.kernel)
+        except (KernelError, TypeError):
+            raise Unfit from None
+
+    def forward(
+        self, total: int, head: bytes, args: Sequence[Any], shapes: Sequence[tuple[Any, Any]]
+    ) -> list[torch.Tensor]:  # fmt: skip
+        plan, kept = self.plan, []
+        try:
             words = [head]
             for a, kind, pack in zip(args, self.kinds, plan.packers, strict=False):
                 if kind is not None:
@@ -154,7 +173,7 @@ class Direct:
                 elif pack is not None:
                     words.append(pack(a))
         except (KernelError, TypeError, struct.error):
-            raise _Unfit from None
+            raise Unfit from None
         outputs = []
         for kind, (shape, dtype) in zip(self.kinds[self.inputs :], shapes, strict=True):
             assert kind is not None
@@ -164,22 +183,57 @@ class Direct:
         self.run(plan.binaries[total >= plan.width] or prepare(plan, total), words, total)
         return outputs
 
-    def adjoint(self, seeds: frozenset[int]) -> tuple[frozenset[int], list[int]]:
-        """The arguments that carry a gradient, and those whose values the adjoint reads."""
-        if seeds not in self.adjoints:
-            active, values, finals = self.plan.variant.adjoint_reads(seeds)
-            fits = not finals and all(i < self.inputs for i in values)
-            self.adjoints[seeds] = (active, sorted(values)) if fits else None
-        found = self.adjoints[seeds]
+    def full(self, shapes: Sequence[tuple[Any, Any]]) -> list[tuple[int, ...]]:
+        """The shapes of the tensors of the outputs."""
+        kinds = self.kinds[self.inputs :]
+        return [_full(kind, *given) for kind, given in zip(kinds, shapes, strict=True) if kind is not None]
+
+    def check(self, args: Sequence[Any]) -> None:
+        """Raise `Unfit` if a direct launch cannot run with these tensors."""
+        for a, kind in zip(args, self.kinds, strict=False):
+            if kind is not None and not kind.fits(a.shape):
+                raise Unfit
+
+    def adjoint(self, seeds: frozenset[int]) -> _Adjoint:
+        found = self.adjoints.get(seeds)
         if found is None:
-            raise _Unfit
+            found = self.adjoints[seeds] = _Adjoint(self.plan, seeds, self.inputs)
+        if not found.fits:
+            raise Unfit
         return found
 
-    def adjoint_binary(self, seeds: frozenset[int], total: int) -> Any:
-        if self.plan.variant.served(seeds, self.plan.contiguous, total) != seeds:
-            raise _Unfit  # an adjoint that brings more than was asked for runs over arrays
-        (binary,) = self.plan.variant.binaries([("adjoint", seeds)], self.plan.contiguous, total)
-        return _checked(binary, total)
+    def pull(
+        self, head: bytes, total: int, seeds: frozenset[int], args: Sequence[Any], saved: Mapping[int, torch.Tensor],
+        shapes: Sequence[Any], grads: Sequence[torch.Tensor | None],
+    ) -> list[torch.Tensor | None]:  # fmt: skip
+        """The gradients of the arguments `seeds`. `args` has the shapes of tensors, `saved` those that are read."""
+        adjoint = self.adjoint(seeds)
+        active, values, binary = adjoint.active, adjoint.values, adjoint.binary(total)
+        results: list[torch.Tensor | None] = []
+        words, kept = [head], []
+        for i, (a, kind, pack) in enumerate(zip(args, self.kinds, self.plan.packers, strict=False)):
+            if kind is None:
+                assert pack is not None
+                results.append(None)
+                words.append(pack(a))
+                continue
+            value = dense(saved[i].detach(), kind) if i in values else None
+            grad = kind.zeros(a) if i in seeds else None
+            kept.append(value)
+            results.append(grad)
+            words.append(kind.words(a, value, grad))
+        for i, (shape, given) in enumerate(zip(shapes, grads, strict=True), self.inputs):
+            kind, grad = self.kinds[i], None
+            assert kind is not None
+            if i in active and given is not None:
+                # The adjoint clears what it has passed on: never the caller's own.
+                grad = given.detach().clone(memory_format=torch.contiguous_format)
+            elif i in active:
+                grad = kind.zeros(shape)
+            kept.append(grad)
+            words.append(kind.words(shape, None, grad))
+        self.run(binary, words, total)
+        return results
 
     def run(self, binary: Any, words: list[bytes], total: int) -> None:
         _checked(binary, total)
@@ -188,16 +242,37 @@ class Direct:
             report(binary.code, failure, self.plan.kernel.name)
 
 
+class _Adjoint:
+    """The adjoint for a set of arguments: what carries a gradient, whose values it reads, its machine code."""
+
+    def __init__(self, plan: Plan, seeds: frozenset[int], inputs: int):
+        self.plan, self.seeds = plan, seeds
+        self.active, values, finals = plan.variant.adjoint_reads(seeds)
+        self.values = sorted(values)
+        self.fits = not finals and all(i < inputs for i in values)
+        self.width = plan.variant.width("adjoint", seeds)
+        self.binaries: list[Any] = [None, None]
+
+    def binary(self, total: int) -> Any:
+        fills = total >= self.width
+        if self.binaries[fills] is None:
+            plan, seeds = self.plan, self.seeds
+            if plan.variant.served(seeds, plan.contiguous, total) != seeds:
+                raise Unfit  # an adjoint that brings more than was asked for runs over arrays
+            (self.binaries[fills],) = plan.variant.binaries([("adjoint", seeds)], plan.contiguous, total)
+        return _checked(self.binaries[fills], total)
+
+
 def _checked(binary: Any, total: int) -> Any:
     if (binary.strips or binary.rows) and total >= _MANY:
-        raise _Unfit  # sums of many threads over shared elements are run in strips, over arrays
+        raise Unfit  # sums of many threads over shared elements are run in strips, over arrays
     return binary
 
 
 def dense(tensor: torch.Tensor, kind: _Kind) -> torch.Tensor:
     """A tensor whose elements lie side by side: itself, or a copy."""
     if not tensor.is_cpu or tensor.layout is not torch.strided or tensor.is_neg() or not kind.fits(tensor.shape):
-        raise _Unfit
+        raise Unfit
     return tensor if tensor.is_contiguous() else tensor.contiguous()
 
 
@@ -205,27 +280,31 @@ def _full(kind: _Kind, shape: Any, dtype: Any) -> tuple[int, ...]:
     """The shape of the tensor of an output."""
     sizes = (shape,) if shape.__class__ is int else tuple(shape) if isinstance(shape, (tuple, list)) else ()
     if dtype is not None or len(sizes) != kind.ndim or any(n.__class__ is not int or n < 0 for n in sizes):
-        raise _Unfit
+        raise Unfit
     return sizes + kind.trailing
 
 
 # -- torch's graph
-class _Operation(torch.autograd.Function):
-    """A direct launch as a node of torch's graph. What it saves are tensors: torch keeps, checks and frees them."""
+class _Operation(_SingleLevelFunction):
+    """A direct launch as a node of torch's graph. What it saves are tensors: torch keeps, checks and frees them.
+
+    It is never called inside of a transform, so that it need not ask, as torch.autograd.Function does.
+    """
 
     @staticmethod
-    def forward(ctx: Any, direct: Direct, dim: Any, shapes: Sequence[tuple[Any, Any]], *args: Any) -> Any:
-        seeds = frozenset([i for i, wants in enumerate(ctx.needs_input_grad[3:]) if wants])
-        active, values = direct.adjoint(seeds)
-        total, head = grid(dim, direct.plan.kernel)
-        direct.adjoint_binary(seeds, total)
-        outputs = direct.forward(dim, args, shapes)
+    def forward(ctx: Any, again: Any, direct: Direct, dim: Any, shapes: Sequence[tuple[Any, Any]], *args: Any) -> Any:
+        seeds = frozenset([i for i, wants in enumerate(ctx.needs_input_grad[4:]) if wants])
+        adjoint = direct.adjoint(seeds)
+        total, head = direct.grid(dim)
+        adjoint.binary(total)
+        outputs = direct.forward(total, head, args, shapes)
+        active = adjoint.active
         constant = [x for i, x in enumerate(outputs, direct.inputs) if i not in active]
         if constant:
             ctx.mark_non_differentiable(*constant)
         ctx.set_materialize_grads(False)
-        ctx.save_for_backward(*[args[i] for i in values])
-        ctx.direct, ctx.seeds, ctx.total, ctx.head = direct, seeds, total, head
+        ctx.save_for_backward(*[args[i] for i in adjoint.values])
+        ctx.again, ctx.direct, ctx.seeds, ctx.dim, ctx.total, ctx.head = again, direct, seeds, dim, total, head
         kinds = direct.plan.kernel.params.values()
         ctx.args = [a.shape if isinstance(a, torch.Tensor) else kept(k, a) for a, k in zip(args, kinds, strict=False)]
         ctx.shapes = [x.shape for x in outputs]
@@ -234,24 +313,11 @@ class _Operation(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, *grads: Any) -> Any:
         direct, seeds = ctx.direct, ctx.seeds
-        active, values = direct.adjoint(seeds)
-        saved = {i: dense(x.detach(), direct.kinds[i]) for i, x in zip(values, _unpack(ctx), strict=True)}
-        words, results, kept = [ctx.head], [], []
-        for i, (a, kind, pack) in enumerate(zip(ctx.args, direct.kinds, direct.plan.packers, strict=False)):
-            grad = kind.zeros(a) if i in seeds else None
-            results.append(grad)
-            words.append(pack(a) if kind is None else kind.words(a, saved.get(i), grad))
-        for i, (shape, given) in enumerate(zip(ctx.shapes, grads, strict=True), direct.inputs):
-            kind, grad = direct.kinds[i], None
-            if i in active and given is not None:
-                # The adjoint clears what it has passed on: never the caller's own.
-                grad = given.detach().clone(memory_format=torch.contiguous_format)
-            elif i in active:
-                grad = kind.zeros(shape)
-            kept.append(grad)
-            words.append(kind.words(shape, None, grad))
-        direct.run(direct.adjoint_binary(seeds, ctx.total), words, ctx.total)
-        return (None, None, None, *(once(ctx, results, grads) if torch.is_grad_enabled() else results))
+        saved = dict(zip(direct.adjoint(seeds).values, _unpack(ctx), strict=True))
+        if torch.is_grad_enabled() or is_seen(grads):
+            return (None, None, None, None, *ctx.again(ctx, saved, grads))
+        results = direct.pull(ctx.head, ctx.total, seeds, ctx.args, saved, ctx.shapes, grads)
+        return (None, None, None, None, *results)
 
 
 def _unpack(ctx: Any) -> Any:

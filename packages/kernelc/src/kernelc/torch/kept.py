@@ -133,7 +133,7 @@ class Input(NamedTuple):
 class Saved:
     """Everything that the reverse sweep of one call needs."""
 
-    __slots__ = ("inputs", "lock", "name", "outputs", "tape", "watched")
+    __slots__ = ("graph", "inputs", "lock", "name", "outputs", "tape", "watched")
 
     def __init__(
         self, name: str, tape: CallTape, inputs: list[Input | None], outputs: list[Array],
@@ -141,6 +141,19 @@ class Saved:
     ):  # fmt: skip
         self.name, self.tape, self.inputs, self.outputs, self.watched = name, tape, inputs, outputs, watched
         self.lock = threading.Lock()
+        self.graph: tuple[Any, Sequence[Any], list[int]] | None = None
+        """How gradients are made that have derivatives, from which arguments, and their versions."""
+
+    def differentiable(self, wanted: Sequence[int], grads: Sequence[Any]) -> list[Any]:
+        """The gradients of the inputs as operations of torch."""
+        assert self.graph is not None
+        again, args, versions = self.graph
+        for n, (a, version) in enumerate(zip(args, versions, strict=True)):
+            if isinstance(a, torch.Tensor) and a._version != version:
+                raise Overwritten(f"{self.name}: argument {n} was changed in place, but its second derivative needs it",
+                                  advice="change a copy: x = x.clone()")  # fmt: skip
+        found: list[Any] = again(args, wanted, grads)
+        return found
 
     def backward(self, grads: Sequence[Any]) -> list[Any]:
         """The gradients of the inputs, each in memory of its own."""

@@ -7,12 +7,20 @@ from contextlib import contextmanager
 from typing import Any
 
 import torch
+from torch.autograd import forward_ad
 
 from ..errors import WrongDtype
 from ..runtime import Array
 from ..runtime.arrays import device_memory
 from ..runtime.cuda.device import device
 from ..runtime.memory import Data, is_on_gpu, numpy_of
+
+_PLAIN = torch.Tensor.__torch_dispatch__
+# Of torch.autograd.grad(is_grads_batched=True) and torch.autograd.functional: the vmap before that of torch.func.
+_is_batched = torch._C._functorch.is_legacy_batchedtensor
+_is_wrapped = torch._C._functorch.is_functorch_wrapped_tensor
+_KEYS = torch._C._TorchDispatchModeKey
+_TRACERS = (_KEYS.FAKE, _KEYS.PROXY, _KEYS.FUNCTIONAL)
 
 
 def is_there(tensor: torch.Tensor) -> bool:
@@ -40,6 +48,30 @@ def tensor_of(a: Array) -> torch.Tensor:
     """The memory of an array, which torch keeps alive."""
     made: torch.Tensor = a.torch() if is_on_gpu(a._data) else torch.from_numpy(a._data)
     return made
+
+
+def is_seen(args: Sequence[Any]) -> bool:
+    """Whether torch has to see an operator: a transform or a mode is active, or a tensor holds no memory of its own."""
+    if torch._C._are_functorch_transforms_active() or torch._C._len_torch_dispatch_stack():
+        return True
+    if forward_ad._current_level >= 0:
+        return True
+    for a in args:  # a loop: this runs in every call
+        if isinstance(a, torch.Tensor) and (a.__class__.__torch_dispatch__ is not _PLAIN or _is_batched(a)):
+            return True
+    return False
+
+
+def has_memory(args: Sequence[Any]) -> bool:
+    """Whether the tensors are what they seem: not those of a transform or a tracer, which stand for others."""
+    for key in _TRACERS:
+        if torch._C._get_dispatch_mode(key) is not None:
+            return False
+    return not any(
+        isinstance(a, torch.Tensor)
+        and (a.__class__.__torch_dispatch__ is not _PLAIN or _is_batched(a) or _is_wrapped(a))
+        for a in args
+    )
 
 
 @contextmanager

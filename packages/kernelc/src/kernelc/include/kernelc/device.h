@@ -6,6 +6,7 @@
 
 #include "base.h"
 #include "kernel.h"
+#include "stored.h"
 
 #define KC_BLOCK 128 /* threads of a block; kernelc.runtime.cuda launches as many */
 #ifndef KC_ENTRY
@@ -137,10 +138,39 @@ KC_FN uint32_t kc_atomic_add(uint32_t* at, uint32_t v) { return atomicAdd(at, v)
 KC_FN int64_t kc_atomic_add(int64_t* at, int64_t v) {
     return (int64_t)atomicAdd((unsigned long long*)at, (unsigned long long)v);
 }
+KC_FN uint64_t kc_atomic_add(uint64_t* at, uint64_t v) {
+    return (uint64_t)atomicAdd((unsigned long long*)at, (unsigned long long)v);
+}
+/* Of integers alone. */
+#define KC_ATOMIC_BITS(name, native)                                                                              \
+    KC_FN int32_t name(int32_t* at, int32_t v) { return native(at, v); }                              \
+    KC_FN uint32_t name(uint32_t* at, uint32_t v) { return native(at, v); }                           \
+    KC_FN int64_t name(int64_t* at, int64_t v) {                                                      \
+        return (int64_t)native((unsigned long long*)at, (unsigned long long)v);                                   \
+    }                                                                                                             \
+    KC_FN uint64_t name(uint64_t* at, uint64_t v) {                                                   \
+        return (uint64_t)native((unsigned long long*)at, (unsigned long long)v);                                  \
+    }
+KC_ATOMIC_BITS(kc_atomic_and, atomicAnd)
+KC_ATOMIC_BITS(kc_atomic_or, atomicOr)
+KC_ATOMIC_BITS(kc_atomic_xor, atomicXor)
+KC_ATOMIC_BITS(kc_atomic_exchange, atomicExch)
+#undef KC_ATOMIC_BITS
+KC_FN int32_t kc_atomic_cas(int32_t* at, int32_t expected, int32_t v) { return atomicCAS(at, expected, v); }
+KC_FN uint32_t kc_atomic_cas(uint32_t* at, uint32_t expected, uint32_t v) { return atomicCAS(at, expected, v); }
+KC_FN int64_t kc_atomic_cas(int64_t* at, int64_t expected, int64_t v) {
+    return (int64_t)atomicCAS((unsigned long long*)at, (unsigned long long)expected, (unsigned long long)v);
+}
+KC_FN uint64_t kc_atomic_cas(uint64_t* at, uint64_t expected, uint64_t v) {
+    return (uint64_t)atomicCAS((unsigned long long*)at, (unsigned long long)expected, (unsigned long long)v);
+}
 #define KC_ATOMIC_INTEGERS(name, native)                                                                          \
     KC_FN int32_t kc_atomic_##name(int32_t* at, int32_t v) { return native(at, v); }                              \
     KC_FN uint32_t kc_atomic_##name(uint32_t* at, uint32_t v) { return native(at, v); }                           \
     KC_FN int64_t kc_atomic_##name(int64_t* at, int64_t v) { return native((long long*)at, (long long)v); }       \
+    KC_FN uint64_t kc_atomic_##name(uint64_t* at, uint64_t v) {                                                   \
+        return native((unsigned long long*)at, (unsigned long long)v);                                            \
+    }                                                                                                             \
     KC_FN float kc_atomic_##name(float* at, float v) {                                                            \
         int32_t seen = *(volatile int32_t*)at, old;                                                               \
         do {                                                                                                      \
@@ -176,6 +206,54 @@ KC_FN int64_t kc_atomic_add(int64_t* at, int64_t v) {
 KC_ATOMIC_INTEGERS(min, atomicMin)
 KC_ATOMIC_INTEGERS(max, atomicMax)
 #undef KC_ATOMIC_INTEGERS
+
+/* Numbers of few bits: the word around one is exchanged as long as others change it as well. T is what memory holds, V
+   what kernels compute with. */
+#define KC_ATOMIC_PART(name, then)                                                                                \
+    template <class T, class V> KC_FN V name(T* at, V expected, V v) {                                  \
+        (void)expected;                                                                                           \
+        uint32_t* const word = (uint32_t*)((uintptr_t)at & ~(uintptr_t)3);                                        \
+        const uint32_t shift = 8 * (uint32_t)((uintptr_t)at & 3), ones = (sizeof(T) == 1 ? 0xffu : 0xffffu) << shift; \
+        uint32_t seen = *(volatile uint32_t*)word, old;                                                           \
+        V before;                                                                                                 \
+        do {                                                                                                      \
+            old = seen;                                                                                           \
+            const uint32_t held = (old & ones) >> shift;                                                          \
+            T part;                                                                                               \
+            KC_COPY(&part, &held, sizeof part);                                                                   \
+            before = (V)part;                                                                                     \
+            part = then;                                                                                          \
+            uint32_t bits = 0;                                                                                    \
+            KC_COPY(&bits, &part, sizeof part);                                                                   \
+            seen = atomicCAS(word, old, (old & ~ones) | bits << shift);                                           \
+        } while (seen != old);                                                                                    \
+        return before;                                                                                            \
+    }
+KC_FN float kc_wrap_add(float a, float b) { return a + b; }
+KC_FN double kc_wrap_add(double a, double b) { return a + b; }
+KC_ATOMIC_PART(kc_part_add, kc_wrap_add(before, v))
+KC_ATOMIC_PART(kc_part_min, kc_min(before, v))
+KC_ATOMIC_PART(kc_part_max, kc_max(before, v))
+KC_ATOMIC_PART(kc_part_and, before & v)
+KC_ATOMIC_PART(kc_part_or, before | v)
+KC_ATOMIC_PART(kc_part_xor, before ^ v)
+KC_ATOMIC_PART(kc_part_exchange, v)
+KC_ATOMIC_PART(kc_part_cas, before == expected ? v : before)
+#undef KC_ATOMIC_PART
+#define KC_ATOMIC_SMALL(name, part, T)                                                                            \
+    template <class V> KC_FN V name(T* at, V v) { return part(at, v, v); }
+#define KC_ATOMIC_SMALLS(T)                                                                                       \
+    KC_ATOMIC_SMALL(kc_atomic_add, kc_part_add, T) KC_ATOMIC_SMALL(kc_atomic_min, kc_part_min, T) KC_ATOMIC_SMALL(kc_atomic_max, kc_part_max, T) KC_ATOMIC_SMALL(kc_atomic_and, kc_part_and, T)               \
+    KC_ATOMIC_SMALL(kc_atomic_or, kc_part_or, T) KC_ATOMIC_SMALL(kc_atomic_xor, kc_part_xor, T) KC_ATOMIC_SMALL(kc_atomic_exchange, kc_part_exchange, T)                                   \
+    template <class V> KC_FN V kc_atomic_cas(T* at, V expected, V v) { return kc_part_cas(at, expected, v); }
+KC_ATOMIC_SMALLS(int8_t)
+KC_ATOMIC_SMALLS(uint8_t)
+KC_ATOMIC_SMALLS(int16_t)
+KC_ATOMIC_SMALLS(uint16_t)
+KC_ATOMIC_SMALLS(kc_float16)
+KC_ATOMIC_SMALLS(kc_bfloat16)
+#undef KC_ATOMIC_SMALL
+#undef KC_ATOMIC_SMALLS
 
 /* Who takes the adjoint of a minimum or maximum: the lowest thread that holds it. A dry launch finds it out, the next
    one goes by what it found. The table begins as all ones. */
@@ -227,6 +305,7 @@ KC_FN void kc_undo_to(kc_context* ctx, int64_t mark) {
         const int64_t size = *kc_entry_word(ctx, entry, 2);
         if (size == 4) KC_COPY(address, &old, 4);
         else if (size == 8) KC_COPY(address, &old, 8);
+        else if (size == 2) KC_COPY(address, &old, 2);
         else *address = (char)old;
     }
 }
@@ -238,6 +317,7 @@ KC_FN void kc_undo_log(kc_context* ctx, const char* address, int64_t size) {
     int64_t old = 0;
     if (size == 4) KC_COPY(&old, address, 4);
     else if (size == 8) KC_COPY(&old, address, 8);
+    else if (size == 2) KC_COPY(&old, address, 2);
     else KC_COPY(&old, address, 1);
     const int64_t entry = ctx->undo_top++;
     *kc_entry_word(ctx, entry, 0) = (int64_t)address;

@@ -66,11 +66,13 @@ template <class T> KC_FN T kc_real_floordiv(T a, T b) {
 KC_FN int32_t kc_floordiv(int32_t a, int32_t b) { return kc_int_floordiv(a, b); }
 KC_FN int64_t kc_floordiv(int64_t a, int64_t b) { return kc_int_floordiv(a, b); }
 KC_FN uint32_t kc_floordiv(uint32_t a, uint32_t b) { return b == 0 ? 0u : a / b; }
+KC_FN uint64_t kc_floordiv(uint64_t a, uint64_t b) { return b == 0 ? 0u : a / b; }
 KC_FN float kc_floordiv(float a, float b) { return kc_real_floordiv(a, b); }
 KC_FN double kc_floordiv(double a, double b) { return kc_real_floordiv(a, b); }
 KC_FN int32_t kc_mod(int32_t a, int32_t b) { return kc_int_mod(a, b); }
 KC_FN int64_t kc_mod(int64_t a, int64_t b) { return kc_int_mod(a, b); }
 KC_FN uint32_t kc_mod(uint32_t a, uint32_t b) { return b == 0 ? 0u : a % b; }
+KC_FN uint64_t kc_mod(uint64_t a, uint64_t b) { return b == 0 ? 0u : a % b; }
 KC_FN float kc_mod(float a, float b) { return kc_real_mod(a, b); }
 KC_FN double kc_mod(double a, double b) { return kc_real_mod(a, b); }
 
@@ -82,13 +84,16 @@ template <class T> KC_FN T kc_shr(T a, T b) {
     return (uint64_t)b >= 8 * sizeof(T) ? (T)(a < 0 ? -1 : 0) : (T)(a >> b);
 }
 KC_FN uint32_t kc_shr(uint32_t a, uint32_t b) { return b >= 32 ? 0u : a >> b; }
+KC_FN uint64_t kc_shr(uint64_t a, uint64_t b) { return b >= 64 ? 0u : a >> b; }
 
 template <class T> KC_FN T kc_abs(T x) { return x < 0 ? (T)(0 - x) : x; }
 KC_FN uint32_t kc_abs(uint32_t x) { return x; }
+KC_FN uint64_t kc_abs(uint64_t x) { return x; }
 KC_FN float kc_abs(float x) { return fabsf(x); }
 KC_FN double kc_abs(double x) { return fabs(x); }
 template <class T> KC_FN T kc_sign(T x) { return (T)((x > 0) - (x < 0)); }
 KC_FN uint32_t kc_sign(uint32_t x) { return x != 0; }
+KC_FN uint64_t kc_sign(uint64_t x) { return x != 0; }
 KC_FN float kc_sign(float x) { return x != x ? x : (float)((x > 0) - (x < 0)); }
 KC_FN double kc_sign(double x) { return x != x ? x : (double)((x > 0) - (x < 0)); }
 /* A NaN on either side is the result. */
@@ -113,6 +118,9 @@ template <class T> KC_FN int64_t kc_to_int64(T x) {
 }
 template <class T> KC_FN uint32_t kc_to_uint32(T x) {
     return x != x || x <= 0 ? 0u : x >= (T)4294967296.0 ? UINT32_MAX : (uint32_t)x;
+}
+template <class T> KC_FN uint64_t kc_to_uint64(T x) {
+    return x != x || x <= 0 ? 0u : x >= (T)18446744073709551616.0 ? UINT64_MAX : (uint64_t)x;
 }
 
 /* Integers to reals. GCC makes trunc(x) of a real that became an integer and is to be one again, and trunc(-0.5) is -0:

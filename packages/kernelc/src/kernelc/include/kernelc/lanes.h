@@ -26,7 +26,8 @@
 #else
 #define KC_I(...)
 #endif
-#if defined(KC_WITH_INT64) || defined(KC_WITH_FLOAT64) /* doubles are compared and chosen by integers of their size */
+#if defined(KC_WITH_INT64) || defined(KC_WITH_FLOAT64) || defined(KC_WITH_UINT64)
+/* Doubles are compared and chosen by integers of their size. */
 #define KC_L(...) __VA_ARGS__
 #else
 #define KC_L(...)
@@ -36,6 +37,11 @@
 #else
 #define KC_U(...)
 #endif
+#ifdef KC_WITH_UINT64
+#define KC_Q(...) __VA_ARGS__
+#else
+#define KC_Q(...)
+#endif
 
 namespace KC_PASTE(kc_lanes_, KC_LANES) {
 
@@ -44,6 +50,7 @@ typedef double vd __attribute__((vector_size(8 * W)));
 typedef int32_t vi __attribute__((vector_size(4 * W)));
 typedef int64_t vl __attribute__((vector_size(8 * W)));
 typedef uint32_t vu __attribute__((vector_size(4 * W)));
+typedef uint64_t vq __attribute__((vector_size(8 * W)));
 typedef vi vb; /* 0 or -1 in each lane */
 /* The same in memory, where nothing but the element is aligned. */
 typedef float mf __attribute__((vector_size(4 * W), aligned(4), may_alias));
@@ -51,6 +58,7 @@ typedef double md __attribute__((vector_size(8 * W), aligned(8), may_alias));
 typedef int32_t mi __attribute__((vector_size(4 * W), aligned(4), may_alias));
 typedef int64_t ml __attribute__((vector_size(8 * W), aligned(8), may_alias));
 typedef uint32_t mu __attribute__((vector_size(4 * W), aligned(4), may_alias));
+typedef uint64_t mq __attribute__((vector_size(8 * W), aligned(8), may_alias));
 
 /* x - 0 keeps the sign of zero; x + 0 would not. */
 KC_LANE vf kc_splat(float x) { return x - (vf){}; }
@@ -58,6 +66,7 @@ KC_D(KC_LANE vd kc_splat(double x) { return x - (vd){}; })
 KC_LANE vi kc_splat(int32_t x) { return x - (vi){}; }
 KC_L(KC_LANE vl kc_splat(int64_t x) { return x - (vl){}; })
 KC_U(KC_LANE vu kc_splat(uint32_t x) { return x - (vu){}; })
+KC_Q(KC_LANE vq kc_splat(uint64_t x) { return x - (vq){}; })
 KC_LANE vb kc_splat(bool x) { return kc_splat((int32_t)-x); }
 
 /* f of each lane, as constants: arithmetic on vectors would be folded lane by lane, at every use. */
@@ -85,6 +94,7 @@ KC_L(KC_LANE vl kc_wide(vb m) { return __builtin_convertvector(m, vl); })
 KC_LANE vf kc_select(vb m, vf a, vf b) { return m ? a : b; }
 KC_LANE vi kc_select(vb m, vi a, vi b) { return m ? a : b; }
 KC_U(KC_LANE vu kc_select(vb m, vu a, vu b) { return m ? a : b; })
+KC_Q(KC_LANE vq kc_select(vb m, vq a, vq b) { return kc_wide(m) ? a : b; })
 KC_D(KC_LANE vd kc_select(vb m, vd a, vd b) { return kc_wide(m) ? a : b; })
 KC_L(KC_LANE vl kc_select(vb m, vl a, vl b) { return kc_wide(m) ? a : b; })
 KC_LANE vb kc_mask(vi m) { return m; }
@@ -121,7 +131,7 @@ KC_HIGHEST(int32_t, vi, INT32_MIN) KC_L(KC_HIGHEST(int64_t, vl, INT64_MIN))
 #define KC_TYPES(macro) \
     KC_F(macro(float32, float, vf, mf, vi)) KC_D(macro(float64, double, vd, md, vl)) \
     KC_I(macro(int32, int32_t, vi, mi, vi)) KC_L(macro(int64, int64_t, vl, ml, vl)) \
-    KC_U(macro(uint32, uint32_t, vu, mu, vi))
+    KC_U(macro(uint32, uint32_t, vu, mu, vi)) KC_Q(macro(uint64, uint64_t, vq, mq, vl))
 
 #ifdef KC_WITH_LOADS
 /* Every second element of two vectors from the first or second on; every third of three, two of which come first. */
@@ -214,6 +224,67 @@ KC_TYPES(KC_STORES)
 #undef KC_STORES
 #endif
 
+/* ---- memory of few bits: integers come and go as int32, halves as reals (stored.h) */
+#ifdef KC_WITH_STORED
+#ifdef __OPTIMIZE__ /* without it, GCC 12 fails on conversions of 16 integers */
+#define KC_FEW(x) x
+#else
+#define KC_FEW(x)
+#endif
+#define KC_SMALL(name, T) \
+    typedef T name##_few __attribute__((vector_size(W * sizeof(T)), aligned(sizeof(T)), may_alias)); \
+    template <int N> KC_LANE vi kc_load_own(const T* p, int c) { \
+        KC_FEW(if (N == 1) return __builtin_convertvector(*(const name##_few*)p, vi);) \
+        vi r; \
+        for (int l = 0; l < W; ++l) r[l] = p[N * l + c]; \
+        return r; \
+    } \
+    KC_LANE vi kc_gather(const T* p, vi at) { \
+        vi r; \
+        for (int l = 0; l < W; ++l) r[l] = p[at[l]]; \
+        return r; \
+    } \
+    KC_LANE vi kc_gather_##name(const char* p, vl at) { \
+        vi r; \
+        for (int l = 0; l < W; ++l) r[l] = *(const T*)(p + at[l]); \
+        return r; \
+    } \
+    KC_LANE void kc_store_own(T* p, vi a) { \
+        KC_FEW(*(name##_few*)p = __builtin_convertvector(a, name##_few); return;) \
+        for (int l = 0; l < W; ++l) p[l] = (T)a[l]; \
+    } \
+    KC_LANE void kc_store_own(T* p, vi a, vi b) { \
+        for (int l = 0; l < W; ++l) p[2 * l] = (T)a[l], p[2 * l + 1] = (T)b[l]; \
+    } \
+    KC_LANE void kc_store_own(T* p, vi a, vi b, vi c) { \
+        for (int l = 0; l < W; ++l) p[3 * l] = (T)a[l], p[3 * l + 1] = (T)b[l], p[3 * l + 2] = (T)c[l]; \
+    }
+KC_SMALL(int8, int8_t) KC_SMALL(uint8, uint8_t) KC_SMALL(int16, int16_t) KC_SMALL(uint16, uint16_t)
+#undef KC_SMALL
+#undef KC_FEW
+#ifdef KERNELC_STORED_H
+#define KC_HALVES(name) \
+    template <int N> KC_LANE vf kc_load_own(const kc_##name* p, int c) { \
+        return kc_widen_##name<vf>(kc_load_own<N>((const uint16_t*)p, c)); \
+    } \
+    KC_LANE vf kc_gather(const kc_##name* p, vi at) { \
+        return kc_widen_##name<vf>(kc_gather((const uint16_t*)p, at)); \
+    } \
+    KC_LANE vf kc_gather_##name(const char* p, vl at) { return kc_widen_##name<vf>(kc_gather_uint16(p, at)); } \
+    KC_LANE vi kc_narrow(const kc_##name*, vf a) { return kc_narrow_##name<vi>(a); } \
+    KC_LANE vi kc_narrow(const kc_##name*, vd a) { \
+        vi r; \
+        for (int l = 0; l < W; ++l) r[l] = kc_narrow_##name<int32_t>(kc_cut(a[l])); \
+        return r; \
+    } \
+    template <class... V> KC_LANE void kc_store_own(kc_##name* p, V... a) { \
+        kc_store_own((uint16_t*)p, kc_narrow(p, a)...); \
+    }
+KC_HALVES(float16) KC_HALVES(bfloat16)
+#undef KC_HALVES
+#endif
+#endif
+
 #ifdef KC_WITH_SUMS
 /* The sum of the halves of a vector: the narrower, the cheaper. */
 template <class Half, class V> KC_LANE Half kc_halves(V x) {
@@ -271,7 +342,7 @@ KC_TYPES(KC_SUMS)
 #undef KC_FOLD
 /* Adds to three numbers side by side. */
 #define KC_ADD3(name, T) KC_LANE void kc_add3(T* p, name##_four x) { p[0] += x[0], p[1] += x[1], p[2] += x[2]; }
-#ifdef __AVX512VL__
+#if defined(__AVX512VL__) && !defined(__clang__) /* clang's take pointers to vectors, and it needs none of them */
 KC_F(KC_LANE void kc_add3(float* p, float32_four x) {
     __builtin_ia32_storeups128_mask(p, __builtin_ia32_loadups128_mask(p, float32_four{}, 7) + x, 7);
 })
@@ -282,6 +353,7 @@ KC_D(KC_LANE void kc_add3(double* p, float64_four x) {
 KC_F(KC_ADD3(float32, float)) KC_D(KC_ADD3(float64, double))
 #endif
 KC_I(KC_ADD3(int32, int32_t)) KC_L(KC_ADD3(int64, int64_t)) KC_U(KC_ADD3(uint32, uint32_t))
+KC_Q(KC_ADD3(uint64, uint64_t))
 #undef KC_ADD3
 #endif
 #undef KC_TYPES
@@ -308,10 +380,12 @@ KC_EACH2(vi, kc_floordiv) KC_EACH2(vi, kc_mod)
 #endif
 KC_EACH2(vf, kc_floordiv) KC_D(KC_EACH2(vd, kc_floordiv)) KC_L(KC_EACH2(vl, kc_floordiv)) KC_U(KC_EACH2(vu, kc_floordiv))
 KC_EACH2(vf, kc_mod) KC_D(KC_EACH2(vd, kc_mod)) KC_L(KC_EACH2(vl, kc_mod)) KC_U(KC_EACH2(vu, kc_mod))
+KC_Q(KC_EACH2(vq, kc_floordiv) KC_EACH2(vq, kc_mod))
 #endif
 #ifdef KC_WITH_SHIFTS
 KC_EACH2(vi, kc_shl) KC_L(KC_EACH2(vl, kc_shl)) KC_U(KC_EACH2(vu, kc_shl))
 KC_EACH2(vi, kc_shr) KC_L(KC_EACH2(vl, kc_shr)) KC_U(KC_EACH2(vu, kc_shr))
+KC_Q(KC_EACH2(vq, kc_shl) KC_EACH2(vq, kc_shr))
 #endif
 #ifdef KC_WITH_ROUNDING
 KC_EACH1(vf, floorf) KC_EACH1(vf, ceilf) KC_EACH1(vf, truncf) KC_EACH1(vf, rintf)
@@ -367,6 +441,7 @@ KC_LANE vi kc_abs(vi x) { return x < 0 ? -x : x; }
 KC_D(KC_LANE vd kc_abs(vd x) { return (vd)((vl)x & INT64_MAX); })
 KC_L(KC_LANE vl kc_abs(vl x) { return x < 0 ? -x : x; })
 KC_U(KC_LANE vu kc_abs(vu x) { return x; })
+KC_Q(KC_LANE vq kc_abs(vq x) { return x; })
 KC_LANE vf kc_copysign(vf x, vf s) { return (vf)(((vi)x & 0x7fffffff) | ((vi)s & INT32_MIN)); }
 KC_D(KC_LANE vd kc_copysign(vd x, vd s) { return (vd)(((vl)x & INT64_MAX) | ((vl)s & INT64_MIN)); })
 #define KC_REAL(V, S) \
@@ -378,13 +453,14 @@ KC_REAL(vf, float) KC_D(KC_REAL(vd, double))
 KC_LANE vi kc_sign(vi x) { return (x < 0) - (x > 0); }
 KC_L(KC_LANE vl kc_sign(vl x) { return (x < 0) - (x > 0); })
 KC_U(KC_LANE vu kc_sign(vu x) { return x != 0 ? kc_splat(1u) : (vu){}; })
+KC_Q(KC_LANE vq kc_sign(vq x) { return x != 0 ? kc_splat((uint64_t)1) : (vq){}; })
 #endif
 #ifdef KC_WITH_ORDER
 #define KC_ORDER(V) \
     KC_LANE V kc_min(V a, V b) { return (a < b) | (a != a) ? a : b; } \
     KC_LANE V kc_max(V a, V b) { return (a > b) | (a != a) ? a : b; } \
     KC_LANE V kc_clamp(V x, V low, V high) { return kc_min(kc_max(x, low), high); }
-KC_ORDER(vf) KC_ORDER(vi) KC_D(KC_ORDER(vd)) KC_L(KC_ORDER(vl)) KC_U(KC_ORDER(vu))
+KC_ORDER(vf) KC_ORDER(vi) KC_D(KC_ORDER(vd)) KC_L(KC_ORDER(vl)) KC_U(KC_ORDER(vu)) KC_Q(KC_ORDER(vq))
 #undef KC_ORDER
 #endif
 
@@ -423,6 +499,7 @@ KC_D(KC_LANE vd kc_softplus(vd x) { return (x > 0 ? x : (vd){}) + kc_log1p(kc_ex
 #ifdef KC_WITH_CASTS
 #define KC_TO_INT(V, R, name) KC_LANE R name(V x) { R r; for (int l = 0; l < W; ++l) r[l] = ::name(x[l]); return r; }
 KC_TO_INT(vf, vi, kc_to_int32) KC_L(KC_TO_INT(vf, vl, kc_to_int64)) KC_U(KC_TO_INT(vf, vu, kc_to_uint32))
+KC_Q(KC_TO_INT(vf, vq, kc_to_uint64)) KC_D(KC_Q(KC_TO_INT(vd, vq, kc_to_uint64)))
 KC_D(KC_TO_INT(vd, vi, kc_to_int32) KC_L(KC_TO_INT(vd, vl, kc_to_int64)) KC_U(KC_TO_INT(vd, vu, kc_to_uint32)))
 #undef KC_TO_INT
 #endif
@@ -436,6 +513,7 @@ KC_D(KC_TO_INT(vd, vi, kc_to_int32) KC_L(KC_TO_INT(vd, vl, kc_to_int64)) KC_U(KC
 #undef KC_I
 #undef KC_L
 #undef KC_U
+#undef KC_Q
 #undef KC_EACH
 #undef KC_LIST
 #undef KC_SHUFFLE

@@ -116,7 +116,7 @@ def prebuild(jobs: list[tuple[Variant, Job]]) -> None:
         special = (first_arrays(kernel), taken_arrays(kernel)) if not config.debug else ()
         function = gpu.function(library, code.name)
         counts = key[1] == "counted"
-        variant._on_gpu[key[1:]] = DeviceBinary(kernel, variant.layout, code, function, counts, *special)
+        variant._on_gpu[key[1:]] = DeviceBinary(kernel, variant.layout_of(kernel), code, function, counts, *special)
 
 
 # -- what a launch needs to know before
