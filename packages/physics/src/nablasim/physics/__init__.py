@@ -7,24 +7,51 @@ trajectory = ph.rollout(scene.build(), dt=1e-3, steps=1000, every=10)
 """
 
 from nablasim.physics import io
-from nablasim.physics.adding.deformables import spring_grid
-from nablasim.physics.builder import Scene
-from nablasim.physics.distance import SignedDistance
-from nablasim.physics.errors import InputError, MeshError, MissingPackage, RobotError
-from nablasim.physics.integrators import BackwardEuler
-from nablasim.physics.layout import Parameter
-from nablasim.physics.mass import MassProperties, solid_mass_properties, vertex_masses
-from nablasim.physics.materials import NeoHookean
-from nablasim.physics.mesh import TetMesh, TriMesh
-from nablasim.physics.model import Model, batch
-from nablasim.physics.pendula import DoublePendulum, Pendulum
-from nablasim.physics.rotation import quat
-from nablasim.physics.shapes import Box, Capsule, Cone, Cylinder, Shape, Sphere
-from nablasim.physics.simulator import energy, forces, rollout, stable_dt
-from nablasim.physics.smoke import Smoke
-from nablasim.physics.stability import Diverged, NotConverged, PassedThrough, StepShortened, StepTooLarge
-from nablasim.physics.state import State
-from nablasim.physics.trajectory import Trajectory
+from nablasim.physics.errors import (
+    Diverged,
+    InputError,
+    MeshError,
+    MissingPackage,
+    NotConverged,
+    PassedThrough,
+    RobotError,
+    StepShortened,
+    StepTooLarge,
+)
+from nablasim.physics.geometry import (
+    Box,
+    Capsule,
+    Cone,
+    Cylinder,
+    MassProperties,
+    NeoHookean,
+    Robot,
+    Shape,
+    SignedDistance,
+    Sphere,
+    TetMesh,
+    TriMesh,
+    quat,
+    solid_mass_properties,
+    vertex_masses,
+)
+from nablasim.physics.io import load_robot
+from nablasim.physics.model import Model, Parameter, State, batch
+from nablasim.physics.scene import Scene, spring_grid
+from nablasim.physics.standalone import DoublePendulum, Pendulum, Smoke
+from nablasim.physics.time import (
+    BackwardEuler,
+    Trajectory,
+    energy,
+    forces,
+    forward_dynamics,
+    inverse_dynamics,
+    jvp,
+    kinematics,
+    mass_matrix,
+    rollout,
+    stable_dt,
+)
 
 __all__ = [
     "BackwardEuler",
@@ -44,6 +71,7 @@ __all__ = [
     "Parameter",
     "PassedThrough",
     "Pendulum",
+    "Robot",
     "RobotError",
     "Scene",
     "Shape",
@@ -59,7 +87,13 @@ __all__ = [
     "batch",
     "energy",
     "forces",
+    "forward_dynamics",
+    "inverse_dynamics",
     "io",
+    "jvp",
+    "kinematics",
+    "load_robot",
+    "mass_matrix",
     "quat",
     "rollout",
     "solid_mass_properties",

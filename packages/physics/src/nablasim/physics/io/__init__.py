@@ -5,6 +5,7 @@ Packages that only one format needs are imported when it is asked for.
 """
 
 from nablasim.physics.io.meshes import load_surface, load_tets, save_surface, save_tets
+from nablasim.physics.io.robots import load_robot
 from nablasim.physics.io.tetrahedra import tetrahedralise
 from nablasim.physics.io.urdf import Geometry, Joint, Link, Robot, load_urdf
 from nablasim.physics.io.usd import Moving, save_usd
@@ -15,6 +16,7 @@ __all__ = [
     "Link",
     "Moving",
     "Robot",
+    "load_robot",
     "load_surface",
     "load_tets",
     "load_urdf",

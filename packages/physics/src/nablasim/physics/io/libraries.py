@@ -8,9 +8,9 @@ from pathlib import Path
 import numpy as np
 
 from nablasim.physics.errors import MeshError
+from nablasim.physics.geometry import TetMesh, TriMesh
 from nablasim.physics.io import lines
 from nablasim.physics.io.text import Raw
-from nablasim.physics.mesh import TetMesh, TriMesh
 
 # What meshio calls our cells, and the orders that a mesh of straight edges cannot hold.
 CELLS = {"face": ("triangle", 3, {"triangle6", "triangle7", "triangle10"}), "tet": ("tetra", 4, {"tetra10", "tetra20"})}

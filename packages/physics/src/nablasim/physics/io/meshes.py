@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 
 from nablasim.physics.errors import MeshError
+from nablasim.physics.geometry import TetMesh, TriMesh, join_vertices
 from nablasim.physics.io import libraries, text
 from nablasim.physics.io.text import Raw
-from nablasim.physics.mesh import TetMesh, TriMesh, join_vertices
 
 Reader = Callable[[Path], Raw]
 

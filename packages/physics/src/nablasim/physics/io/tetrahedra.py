@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 
 from nablasim.physics.errors import MeshError, MissingPackage
-from nablasim.physics.mesh import TetMesh, TriMesh
+from nablasim.physics.geometry import TetMesh, TriMesh
 
 WORKER = """
 import sys

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from nablasim.physics.errors import Lines, MeshError
-from nablasim.physics.mesh import TetMesh, TriMesh
+from nablasim.physics.geometry import TetMesh, TriMesh
 
 # What obj files may hold beside vertices and faces: textures, groups, curves, materials. None of it is geometry here.
 OBJ_SKIPPED = {

@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 
 import kernelc as kc
 from nablasim.physics.errors import MissingPackage, RobotError
-from nablasim.physics.rotation import quat
-from nablasim.physics.shapes import Box, Cylinder, Shape, Sphere
+from nablasim.physics.geometry import Box, Cylinder, Shape, Sphere, quat
+from nablasim.physics.io.xml import parse
 
 KINDS = ("revolute", "continuous", "prismatic", "fixed", "floating", "planar")
 GEOMETRIES = ("box", "cylinder", "sphere", "mesh")
@@ -106,7 +106,12 @@ def load_urdf(path: str | os.PathLike[str], *, within: str | os.PathLike[str] | 
         parsed = yourdfpy.URDF.load(str(path), build_scene_graph=False, load_meshes=False).robot
     except Exception as error:  # What `_check` did not foresee.
         raise RobotError(f"this cannot be read as URDF ({type(error).__name__}: {error})", file=path) from error
-    links = {link.name: _link(link, path, inside) for link in parsed.links}
+    links = {}
+    for link in parsed.links:
+        try:
+            links[link.name] = _link(link, path, inside)
+        except ValueError as error:
+            raise RobotError(f"link {link.name}: {error}", file=path, line=lines[f"link {link.name}"]) from None
     joints, base = _in_order([_joint(joint) for joint in parsed.joints], links, path, lines)
     return Robot(parsed.name, base, links, joints)
 
@@ -114,14 +119,7 @@ def load_urdf(path: str | os.PathLike[str], *, within: str | os.PathLike[str] | 
 # ------------------------------------------------------------------------------------------------- before the parser
 def _check(path: Path, inside: Path) -> dict[str, int]:
     """Refuse what the parser would stumble over, or read as something else. Returns the line of each joint and link."""
-    from lxml import etree
-
-    if not path.is_file():
-        raise RobotError("there is no such file", advice=f"The current folder is {Path.cwd()}", file=path)
-    try:
-        root = etree.parse(str(path)).getroot()
-    except etree.XMLSyntaxError as error:
-        raise RobotError(f"this is not XML: {error.msg}", file=path, line=error.lineno) from None
+    root = parse(path)
     if root.tag != "robot":
         raise RobotError(f"the root is <{root.tag}>; expected <robot>", file=path, line=root.sourceline)
     lines: dict[str, int] = {}
@@ -184,19 +182,22 @@ def _check_mesh(element: Any, path: Path, inside: Path) -> None:
     if not name:
         raise RobotError("a <mesh> has no filename", file=path, line=element.sourceline)
     try:
-        _mesh_file(name, path, inside)
+        mesh_file(name, path, inside)
     except ValueError as error:
         advice = "Put the mesh there, or load_urdf(..., within=) the folder that holds both"
         raise RobotError(f"the mesh {name!r} {error}", advice=advice, file=path, line=element.sourceline) from None
 
 
-def _mesh_file(name: str, path: Path, inside: Path) -> Path:
+def mesh_file(name: str, path: Path, inside: Path) -> Path:
     """Where a mesh is. `package://name/rest` is in the folder above that is called so, or else beside the file."""
     scheme, _, rest = name.rpartition("://")
     folder = path.parent
     if scheme == "package":
-        package, _, rest = rest.partition("/")
+        whole = rest.lstrip("/")
+        package, _, rest = whole.partition("/")
         above = [p for p in Path(os.path.abspath(folder)).parents if p.name == package and _holds(inside, p)]
+        if not above and (folder / whole).is_file():  # Some call a folder beside the file a package.
+            rest = whole
         folder = above[0] if above else folder
     elif scheme not in ("", "file"):
         raise ValueError(f"is behind {scheme}://, and only files are read")
@@ -241,7 +242,7 @@ def _geometry(part: Any, path: Path, inside: Path) -> Geometry:
         shape = Cylinder(float(form.cylinder.radius), float(form.cylinder.length))
         rot = _as_quat(R @ np.asarray(kc.quat_to_matrix(UPRIGHT)))
     else:
-        shape = _mesh_file(form.mesh.filename, path, inside)
+        shape = mesh_file(form.mesh.filename, path, inside)
         scale = np.ones(3) if form.mesh.scale is None else np.broadcast_to(np.asarray(form.mesh.scale, float), 3)
     return Geometry(shape, pos, rot, scale)
 

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from nablasim.physics.errors import MissingPackage
-from nablasim.physics.mesh import TriMesh
+from nablasim.physics.geometry import TriMesh
 
 ENDINGS = (".usd", ".usda", ".usdc")
 

@@ -1,1 +1,0 @@
-"""What can be added to a scene, by kinds of things. `builder.Scene` has all of it."""

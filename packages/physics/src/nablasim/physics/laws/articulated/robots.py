@@ -1,0 +1,127 @@
+"""Robots: articulated bodies in reduced coordinates. Owns the coordinates and rates of their joints."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+import kernelc as kc
+from nablasim.physics.laws.articulated import robots_kernels as kernels
+from nablasim.physics.laws.articulated.bundles import Composite, Motion, Poses, Switches
+from nablasim.physics.laws.articulated.link_planes import pushes
+from nablasim.physics.laws.articulated.tables import (
+    ANCHOR,
+    ARMATURE,
+    AXIS,
+    BASE_ROT,
+    BASE_X,
+    COM,
+    DAMPING,
+    DRIVES,
+    FRICTION,
+    GIVEN_INERTIA,
+    GRAVITY,
+    INERTIA,
+    KD,
+    KP,
+    LIMIT,
+    MASS,
+    POS,
+    QD,
+    REF,
+    ROT,
+    STIFFNESS,
+    TREE,
+    UNIT,
+    Q,
+    drives,
+    masses,
+    memory,
+    now,
+    rig,
+    tree,
+)  # fmt: skip
+from nablasim.physics.laws.system import System
+from nablasim.physics.model import owner
+
+if TYPE_CHECKING:
+    from nablasim.physics.model import Array, Arrays, Step
+
+
+def solved(s: Arrays) -> Any:
+    """Memory of the equations of a step."""
+    n, entries = s.rows("dofs"), s.rows("couplings")
+    made = {name: s.scratch(f"robots.{name}", n) for name in ("none", "mid", "bias", "start")}
+    kind: Any = kernels.Solve
+    return kind(M=s.scratch("robots.M", entries), L=s.scratch("robots.L", entries), **made)
+
+
+class Robots(System):
+    """Joints, and what acts in them."""
+
+    name = "robots"
+    columns = (BASE_X, BASE_ROT, GRAVITY, POS, AXIS, ANCHOR, ROT, MASS, COM, UNIT, GIVEN_INERTIA, INERTIA, Q, QD, REF,
+               ARMATURE, *DRIVES)  # fmt: skip
+    indices = TREE
+
+    def setup(self, a: Arrays) -> None:
+        kc.launch(kernels.link_inertias, a.rows("nodes"), [a[MASS], a[UNIT], a[GIVEN_INERTIA]], [a[INERTIA]])
+
+    def advance(self, s: Step) -> None:
+        n, dofs = s.rows("robots"), s.rows("dofs")
+        t, g, b, d = tree(s.base), rig(s.base), masses(s.base), drives(s)
+        p, start = self._start(s)
+        c, x, guess = memory(s, Switches), solved(s), s.scratch("robots.guess", dofs)
+        still = [t, b, d, p, memory(s, Motion), memory(s, Composite), c, x, start, s.dt]
+        kc.launch(kernels.predict, n, still, [guess], parts=s.parts)
+        a, mid = self._corrected(s, p, c, x, start, s[QD], x.start), s.scratch("robots.v_mid", dofs)
+        kc.launch(kernels.half_way, dofs, [s[QD], a, s.dt], [mid])
+        a = self._corrected(s, p, c, x, start, mid, guess)
+        rate = s.scratch("robots.rate", dofs)
+        kc.launch(kernels.finish, n, [t, g, d, start, a, s.dt], [rate, s.next(Q), s.next(QD)], parts=s.parts)
+
+    def _start(self, s: Step) -> tuple[Any, Any]:
+        """Where links are when the step looks at them, and what it starts from.
+
+        That is in the middle of the step; where there is something to touch, at its start, as contact is.
+        """
+        p, given = memory(s, Poses), [tree(s.base), rig(s.base), s[Q]]
+        if s.rows("link_planes"):
+            kc.launch(kernels.poses, s.rows("robots"), given, [p], parts=s.parts)
+            return p, now(s[Q], s[QD], pushes(s, p))
+        q_mid = s.scratch("robots.q_mid", s.rows("coords"))
+        kc.launch(kernels.middle, s.rows("robots"), [*given, s[QD], s.dt], [q_mid, p], parts=s.parts)
+        return p, now(s[Q], s[QD])
+
+    def _corrected(self, s: Step, p: Any, c: Any, x: Any, start: Any, v: Array, guess: Array) -> Array:
+        a = s.scratch("robots.a", s.rows("dofs"))
+        given = [tree(s.base), masses(s.base), drives(s), p, memory(s, Motion), c, x.L, start, v, guess, s.dt]
+        kc.launch(kernels.correct, s.rows("robots"), given, [a], parts=s.parts)
+        return a
+
+    def energy(self, s: Step) -> Any:
+        p, e = memory(s, Poses), s.scratch("robots.energy", s.rows("robots"))
+        kc.launch(kernels.poses, s.rows("robots"), [tree(s), rig(s), s[Q]], [p])
+        given = [tree(s), masses(s), drives(s), p, now(s[Q], s[QD]), memory(s, Motion)]
+        kc.launch(kernels.energies, s.rows("robots"), given, [e])
+        return e
+
+    def check(self, a: Arrays) -> None:
+        moments = np.linalg.eigvalsh(np.where(np.isfinite(a.numpy(INERTIA)), a.numpy(INERTIA), -1.0))
+        wrong = (a.numpy(MASS) < 0) | (moments[:, 0] < -1e-6 * np.abs(moments[:, 2]))
+        for i in np.flatnonzero(wrong)[:1]:
+            name, k = owner(a.layout, "nodes", int(i))
+            raise ValueError(
+                f"{name}: node {k} has the mass {a.numpy(MASS)[i]:g} kg and principal moments of inertia "
+                f"{moments[i].tolist()} kg m²; none may be negative"
+            )
+        for column in (DAMPING, STIFFNESS, FRICTION, ARMATURE, KP, KD, LIMIT):
+            for k in np.flatnonzero(a.numpy(column) < 0)[:1]:
+                name, row = owner(a.layout, "dofs", int(k))
+                quantity = column.name.partition(".")[2]
+                raise ValueError(f"{name}: {quantity} of degree of freedom {row} is {a.numpy(column)[k]:g}; it must "
+                                 f"not be negative")  # fmt: skip
+
+    def step_bytes(self, layout: Any) -> int:
+        return 8 * (30 * layout.rows("nodes") + 20 * layout.rows("dofs") + 2 * layout.rows("couplings"))

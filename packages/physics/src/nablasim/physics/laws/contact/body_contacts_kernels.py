@@ -1,0 +1,167 @@
+"""Kernels of contact with the surfaces of bodies. A thread is a pair of two bodies, or of a particle and a body.
+
+`kernels(surface)` makes them for one family of surfaces. The force on one side is the opposite of that on the other,
+at the same point, half-way between two bodies or at the particle: momentum and angular momentum are kept.
+"""
+# mypy: ignore-errors
+
+from types import SimpleNamespace
+
+import kernelc as kc
+from nablasim.physics.laws.contact.compliant_kernels import (
+    Contact,
+    bounded,
+    contact_force,
+    hinge_integral,
+    shared_force,
+)
+from nablasim.physics.laws.contact.planes_kernels import Particles
+from nablasim.physics.laws.rigid.bodies_kernels import (
+    FREE,
+    Bodies,
+    Forces,
+    against,
+    lightness,
+    lightness_across,
+    velocity_at,
+)
+from nablasim.physics.laws.rigid.surfaces_kernels import Surfaces, grid_surface, mesh_surface, shape_surface
+
+
+@kc.struct
+class Pairs:
+    """The points of one body against the surface of the other."""
+
+    one: kc.Array[int]
+    other: kc.Array[int]
+    contact: Contact
+
+
+@kc.struct
+class Hits:
+    """A particle against the surface of a body."""
+
+    particle: kc.Array[int]
+    body: kc.Array[int]
+    contact: Contact
+
+
+@kc.func
+def paces(bodies: Bodies, b: int, q: kc.quat, lever: kc.float3, n: kc.float3, dt: float, along: float, across: float):
+    """How unit forces at all points that share a body change the velocity of one in a step, along n and across it.
+
+    That is added to what the other side of the contact gives way.
+    """
+    if bodies.motion[b] == FREE:
+        along += bodies.crowd[b].y * lightness(bodies, b, q, lever, n) * dt
+        across += bodies.crowd[b].z * lightness_across(bodies, b, q, lever, n) * dt
+    return along, across
+
+
+def kernels(surface):
+    """Forces and energies of pairs of bodies, and of particles and bodies, for surfaces of this family."""
+
+    @kc.kernel(lanes=0)
+    def pair_forces(bodies: Bodies, surfaces: Surfaces, pairs: Pairs, dt: float, forces: Forces):
+        """Push the points of one body out of the surface of the other; torques are about the centres of mass."""
+        r = kc.tid()
+        a, b, smoothing = pairs.one[r], pairs.other[r], pairs.contact.smoothing[r]
+        x, com, qa, qb = bodies.x, bodies.com, kc.normalize(bodies.rot[a]), kc.normalize(bodies.rot[b])
+        ball_a, ball_b, points = surfaces.bound[a], surfaces.bound[b], surfaces.points
+        apart = x[a] + kc.quat_rotate(qa, ball_a[0:3]) - x[b] - kc.quat_rotate(qb, ball_b[0:3])
+        if kc.length(kc.stop_grad(apart)) < ball_a.w + ball_b.w + smoothing:
+            mass_a, mass_b = x[a] + kc.quat_rotate(qa, com[a]), x[b] + kc.quat_rotate(qb, com[b])
+            total, turn_a, turn_b = kc.float3(), kc.float3(), kc.float3()
+            for i in range(points.start[a], points.start[a] + points.count[a]):
+                centre, ball = x[a] + kc.quat_rotate(qa, points.local[i]), points.ball[i]
+                p = kc.quat_rotate_inv(qb, centre - x[b])
+                reach = ball + smoothing
+                if kc.length(kc.stop_grad(p) - ball_b[0:3]) < ball_b.w + kc.stop_grad(reach):
+                    away, m = surface(surfaces, b, p, reach)
+                    gap = away - ball
+                    if gap < smoothing:
+                        n = kc.quat_rotate(qb, m)
+                        at = centre - n * (ball + 0.5 * gap)
+                        velocity = against(bodies, b, at - x[b], velocity_at(bodies, a, at - x[a]))
+                        pace, rub = paces(bodies, a, qa, at - mass_a, n, dt, 0.0, 0.0)
+                        pace, rub = paces(bodies, b, qb, at - mass_b, n, dt, pace, rub)
+                        force = shared_force(pairs.contact, r, points.share[i], gap, velocity, n, pace, rub)
+                        total += force
+                        turn_a += kc.cross(at - mass_a, force)
+                        turn_b += kc.cross(at - mass_b, force)
+            kc.atomic_add(forces.f, a, total)
+            kc.atomic_sub(forces.f, b, total)
+            kc.atomic_add(forces.torque, a, turn_a)
+            kc.atomic_sub(forces.torque, b, turn_b)
+
+    @kc.kernel(lanes=0)
+    def pair_energies(bodies: Bodies, surfaces: Surfaces, pairs: Pairs, e: kc.Array[float]):
+        """The energy stored by the springs of the contacts."""
+        r = kc.tid()
+        a, b, smoothing = pairs.one[r], pairs.other[r], pairs.contact.smoothing[r]
+        qa, qb = kc.normalize(bodies.rot[a]), kc.normalize(bodies.rot[b])
+        points, total = surfaces.points, 0.0
+        for i in range(points.start[a], points.start[a] + points.count[a]):
+            p = kc.quat_rotate_inv(qb, bodies.x[a] + kc.quat_rotate(qa, points.local[i]) - bodies.x[b])
+            away, _m = surface(surfaces, b, p, points.ball[i] + smoothing)
+            if away < points.ball[i] + smoothing:
+                depth = hinge_integral(points.ball[i] - away, smoothing)
+                total += points.share[i] * pairs.contact.four[r].x * depth
+        e[r] = total
+
+    @kc.kernel(lanes=0)
+    def hit_forces(
+        particles: Particles,
+        bodies: Bodies,
+        surfaces: Surfaces,
+        hits: Hits,
+        dt: float,
+        f_contact: kc.Array[kc.float3],
+        forces: Forces,
+    ):
+        """Push a particle out of the surface of a body, and the body away from it.
+
+        Where nothing moves the body, dampers and friction are taken at the end of the step, as with planes: the other
+        forces on the particle say with which velocity it would end. A free body would have to know of all that touches
+        it: there friction is bounded by the momentum that a step may take.
+        """
+        r = kc.tid()
+        i, b, c = hits.particle[r], hits.body[r], hits.contact
+        q, arm = kc.normalize(bodies.rot[b]), particles.x[i] - bodies.x[b]
+        p, ball = kc.quat_rotate_inv(q, arm), surfaces.bound[b]
+        if kc.length(kc.stop_grad(p) - ball[0:3]) < ball.w + c.smoothing[r]:
+            gap, m = surface(surfaces, b, p, c.smoothing[r])
+            if gap < c.smoothing[r]:
+                n, k, weight = kc.quat_rotate(q, m), c.four[r], particles.weight[i]
+                lever = arm - kc.quat_rotate(q, bodies.com[b])
+                velocity = against(bodies, b, arm, particles.v[i])
+                pace, kf = 0.0, k.z
+                if bodies.motion[b] != FREE:
+                    pace = weight * dt
+                    velocity += (particles.gravity[i] + particles.f[i] * weight) * dt
+                else:
+                    light = weight + bodies.crowd[b].z * lightness_across(bodies, b, q, lever, n)
+                    kf = bounded(k.z, light * dt)
+                force = contact_force(gap, velocity, n, k.x, k.y, kf, k.w, c.law[r], c.touch[r], c.smoothing[r], pace)
+                kc.atomic_add(f_contact, i, force)
+                kc.atomic_sub(forces.f, b, force)
+                kc.atomic_sub(forces.torque, b, kc.cross(lever, force))
+
+    @kc.kernel(lanes=0)
+    def hit_energies(particles: Particles, bodies: Bodies, surfaces: Surfaces, hits: Hits, e: kc.Array[float]):
+        """The energy stored by the spring of the contact."""
+        r = kc.tid()
+        b, smoothing = hits.body[r], hits.contact.smoothing[r]
+        p = kc.quat_rotate_inv(kc.normalize(bodies.rot[b]), particles.x[hits.particle[r]] - bodies.x[b])
+        gap, _m = surface(surfaces, b, p, smoothing)
+        energy = 0.0
+        if gap < smoothing:
+            energy = hits.contact.four[r].x * hinge_integral(-gap, smoothing)
+        e[r] = energy
+
+    return SimpleNamespace(
+        pair_forces=pair_forces, pair_energies=pair_energies, hit_forces=hit_forces, hit_energies=hit_energies
+    )
+
+
+FAMILIES = {"shape": kernels(shape_surface), "mesh": kernels(mesh_surface), "grid": kernels(grid_surface)}

@@ -1,0 +1,123 @@
+"""Compliant contact of particles with half-spaces: the ground, walls, slopes.
+
+A row is a pair of a particle and a plane, with the plane's quantities repeated: every thread then has its own, the
+reverse sweep adds up without collisions, and a batch has the same bits as its copies one by one.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+import kernelc as kc
+from nablasim.physics.checks import filled
+from nablasim.physics.laws.contact import body_planes
+from nablasim.physics.laws.contact.hard_kernels import HARD, hard_plane_forces
+from nablasim.physics.laws.contact.planes_kernels import (
+    Particles,
+    plane_energies,
+    plane_forces,
+    plane_stiffness,
+    unit_normals,
+)
+from nablasim.physics.laws.contact.planes_kernels import Planes as Pairs
+from nablasim.physics.laws.deformable.particles import CONTACT_F, GRAVITY, WEIGHT, F, V, X
+from nablasim.physics.laws.system import System
+from nablasim.physics.model import Column, Draft, Index
+
+if TYPE_CHECKING:
+    from nablasim.physics.laws.limits import Bounds
+    from nablasim.physics.model import Arrays, Step
+
+PARTICLE = Index("plane_contacts.particle", to="particles")
+LAW = Index("plane_contacts.law")
+KE, KD, KF, MU = (Column(f"plane_contacts.{q}") for q in ("ke", "kd", "kf", "mu"))
+GIVEN_NORMAL = Column("plane_contacts.given_normal", kc.float3)
+NORMAL = Column("plane_contacts.normal", kc.float3, role="derived")
+OFFSET = Column("plane_contacts.offset")
+TOUCH, SMOOTHING = Column("plane_contacts.touch"), Column("plane_contacts.smoothing")
+
+LAWS = ("linear", "smooth")
+
+
+class Planes(System):
+    """The four-parameter contact [ke, kd, kf, mu] of every particle with every plane."""
+
+    name = "plane_contacts"
+    touches = True
+    columns = (KE, KD, KF, MU, GIVEN_NORMAL, NORMAL, OFFSET, TOUCH, SMOOTHING)
+    indices = (PARTICLE, LAW)
+
+    def setup(self, a: Arrays) -> None:
+        kc.launch(unit_normals, a.rows("plane_contacts"), [a[GIVEN_NORMAL]], [a[NORMAL]])
+
+    def forces(self, s: Step) -> None:
+        n, given = s.rows("plane_contacts"), [pushed(s), pairs(s), s.ahead]
+        kc.launch(plane_forces, n, given, [s[CONTACT_F]], parts=s.parts)
+        if (s.numpy(LAW) == HARD).any():
+            kc.launch(hard_plane_forces, n, given, [s[CONTACT_F]], parts=s.parts)
+
+    def energy(self, s: Step) -> Any:
+        n = s.rows("plane_contacts")
+        e = s.scratch("plane_contacts.energy", n)
+        kc.launch(plane_energies, n, [pushed(s), pairs(s)], [e])
+        return e
+
+    def stiffness(self, a: Arrays, bounds: Bounds) -> None:
+        kc.launch(plane_stiffness, a.rows("plane_contacts"), [a[PARTICLE], a[KE]], [bounds.contact_k])
+
+
+def pushed(s: Step) -> Any:
+    """Particles in kernels, with the other forces on them."""
+    return s.bundle(Particles, X, V, F, WEIGHT, GRAVITY)
+
+
+def pairs(s: Step) -> Any:
+    """Pairs of particles and planes in kernels."""
+    return s.bundle(Pairs, PARTICLE, NORMAL, OFFSET, KE, KD, KF, MU, LAW, TOUCH, SMOOTHING)
+
+
+def add_plane(
+    draft: Draft,
+    name: str,
+    *,
+    normal: ArrayLike,
+    offset: float,
+    ke: float,
+    kd: float,
+    kf: float,
+    mu: float,
+    damping: str,
+    touch: float,
+    smoothing: float,
+    hard: bool,
+) -> None:
+    """Pairs of one plane with all that the scene has: called when everything else is there."""
+    if damping not in LAWS:
+        raise ValueError(f'{name}: damping is "smooth" or "linear", not {damping!r}')
+    if np.shape(normal) != (3,) or not np.linalg.norm(normal) > 0:
+        raise ValueError(f"{name}.normal is {normal!r}; expected three numbers that are not all zero")
+    count = draft.count.get("particles", 0)
+    particles, bodies = draft.rows("plane_contacts", count), body_planes.add_rows(draft)
+    draft.index(PARTICLE.name, np.arange(count))
+    draft.thing(name, "plane", particles, bodies)
+    four = (("ke", ke, "N/m"), ("kd", kd, "N s/m"), ("kf", kf, "N s/m"), ("mu", mu, "1"))
+    for quantity, value, _ in four:
+        filled(f"{name}.{quantity}", value, (), positive=True, allow_zero=True)
+    used = four[3:] if hard else four  # Hard contact has neither springs nor dampers.
+    filled(f"{name}.touch", touch, (), positive=True)
+    filled(f"{name}.smoothing", smoothing, (), positive=True, allow_zero=True)
+    for rows in (particles, bodies):  # Both tables have the same columns: one parameter goes to both.
+        at = rows.table
+        draft.index(f"{at}.law", np.full(rows.count, HARD if hard else LAWS.index(damping)))
+        for quantity, value, unit in used:
+            draft.parameter(f"{name}.{quantity}", Column(f"{at}.{quantity}"), rows, value, unit=unit,
+                            bounds=(0.0, None), uniform=True)  # fmt: skip
+        draft.parameter(f"{name}.normal", Column(f"{at}.given_normal", kc.float3), rows, normal, unit="1",
+                        bounds=(-1.0, 1.0), uniform=True)  # fmt: skip
+        draft.parameter(f"{name}.offset", Column(f"{at}.offset"), rows, offset, unit="m", uniform=True,
+                        about="distance of the plane from the origin along its normal")  # fmt: skip
+        draft.constant(Column(f"{at}.touch"), rows, touch)
+        draft.constant(Column(f"{at}.smoothing"), rows, smoothing)

@@ -1,0 +1,21 @@
+"""How it moves, and the way back: steps, solvers, programs, checkpoints, rollouts. The door of this room."""
+
+from nablasim.physics.time.integrators import BackwardEuler
+from nablasim.physics.time.robots import forward_dynamics, inverse_dynamics, kinematics, mass_matrix
+from nablasim.physics.time.simulator import energy, forces, rollout, stable_dt
+from nablasim.physics.time.tangents import jvp
+from nablasim.physics.time.trajectory import Trajectory
+
+__all__ = [
+    "BackwardEuler",
+    "Trajectory",
+    "energy",
+    "forces",
+    "forward_dynamics",
+    "inverse_dynamics",
+    "jvp",
+    "kinematics",
+    "mass_matrix",
+    "rollout",
+    "stable_dt",
+]

@@ -1,0 +1,52 @@
+"""A run as one operation of torch's autograd. Imported only where torch tensors are involved."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import torch
+
+from nablasim.physics.time.runs import Run
+
+Forward = Callable[[], dict[str, np.ndarray]]
+Pull = Callable[[dict[str, np.ndarray]], list[np.ndarray]]
+
+
+class _Rollout(torch.autograd.Function):
+    """Parameter tensors in, frames of the state columns out."""
+
+    @staticmethod
+    def forward(ctx: Any, run: Forward, names: list[str], pull: Pull, *leaves: torch.Tensor) -> Any:
+        # All that the way back needs is in the run and in `pull`: the graph keeps them, whatever the user drops.
+        ctx.names, ctx.pull, ctx.leaves = names, pull, [(x.dtype, x.device) for x in leaves]
+        ctx.set_materialize_grads(False)
+        frames = run()
+        return tuple(torch.from_numpy(frames[name]) for name in names)
+
+    @staticmethod
+    @torch.autograd.function.once_differentiable
+    def backward(ctx: Any, *grads: torch.Tensor | None) -> tuple[Any, ...]:
+        seeds = {name: g.detach().cpu().numpy() for name, g in zip(ctx.names, grads) if g is not None}
+        found = ctx.pull(seeds)
+        return None, None, None, *[_like(torch.from_numpy(g), *leaf) for g, leaf in zip(found, ctx.leaves)]
+
+
+def _like(g: torch.Tensor, dtype: torch.dtype, device: torch.device) -> torch.Tensor:
+    return g if g.dtype == dtype and device.type == "cpu" else g.to(dtype=dtype, device=device)
+
+
+def differentiable(run: Run, names: list[str], pull: Pull, leaves: list[Any]) -> dict[str, Any]:
+    """The frames as tensors whose history is the whole rollout; `pull` makes gradients of `leaves` from theirs."""
+    return dict(zip(names, _Rollout.apply(run.forward, names, pull, *leaves)))
+
+
+def operation(run: Forward, names: list[str], pull: Pull, leaves: list[Any]) -> dict[str, Any]:
+    """What `run` gives as tensors, with a history where leaves ask for one."""
+    return dict(zip(names, _Rollout.apply(run, names, pull, *leaves))) if leaves else tensors(run())
+
+
+def tensors(frames: dict[str, np.ndarray]) -> dict[str, Any]:
+    """The frames as tensors without a history."""
+    return {name: torch.from_numpy(values) for name, values in frames.items()}

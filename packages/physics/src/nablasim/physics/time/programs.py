@@ -1,0 +1,31 @@
+"""Programs of models: made once for a layout, a precision and a choice of gradients, and kept with the layout."""
+
+from __future__ import annotations
+
+from nablasim.physics.model import Model
+from nablasim.physics.time.integrators import Integrator, named
+from nablasim.physics.time.leaves import Leaves
+from nablasim.physics.time.program import Program
+
+PROGRAMS = 16
+"""How many programs a layout keeps: each has memory of its own. A run keeps the one that it needs."""
+
+
+def program_of(leaves: Leaves, integrator: Integrator, grads: frozenset[str] = frozenset()) -> Program:
+    """The program of a model in which some columns are differentiated by; the same one the next time."""
+    model, layout = leaves.model, leaves.model.layout
+    varied = leaves.columns(leaves.control)
+    used = grads | varied | leaves.columns(name for name, _, _ in leaves.live)
+    present = model.present | {name for name in used if layout.columns[name].optional}
+    key = (model.real, grads, present, varied, integrator)
+    if key not in layout.programs:
+        if len(layout.programs) >= PROGRAMS:
+            del layout.programs[next(iter(layout.programs))]
+        layout.programs[key] = Program(layout, model.real, grads=grads, present=present, varied=varied,
+                                       integrator=integrator)  # fmt: skip
+    return layout.programs[key]
+
+
+def looking(model: Model) -> Program:
+    """A program without gradients."""
+    return program_of(Leaves(model, None, 0), named("semi_implicit"))

@@ -1,0 +1,115 @@
+"""Tangents of rollouts: how all frames move along directions of parameters, in one sweep beside the rollout."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from nablasim.physics.checks import check_counts, finite
+from nablasim.physics.model import Model, Parameter, Real, plain, shape_of
+from nablasim.physics.time.checkpoints import plan
+from nablasim.physics.time.integrators import Integrator, named
+from nablasim.physics.time.leaves import Leaves
+from nablasim.physics.time.programs import program_of
+from nablasim.physics.time.runs import Run
+from nablasim.physics.time.solvers.backward_euler import Solves
+from nablasim.physics.time.trajectory import Trajectory
+
+
+def jvp(
+    model: Model,
+    tangents: Mapping[str, Any],
+    *,
+    dt: float,
+    steps: int,
+    every: int = 1,
+    substeps: int = 1,
+    integrator: str | Integrator = "semi_implicit",
+    control: Mapping[str, Any] | None = None,
+    check: bool = True,
+    primal: bool = False,
+) -> Any:
+    """How the frames of a rollout move where parameters do: exact tangents, k of them at once.
+
+    tangents: a direction for each parameter that moves, by name, in the shape of its value; or k directions along an
+        axis in front. That of a parameter in `control` has the steps behind that axis.
+    primal: give the rollout as well, (trajectory, tangents): it is computed on the way.
+
+    The others are those of `ph.rollout`. Gives a `Trajectory` of tangents, as NumPy arrays with the axis of tangents in
+    front: `ph.jvp(model, {"cube.density": 1.0}, dt=1e-3, steps=500)["cube"].x` is (1, frames, 3). Memory does not
+    depend on the number of steps. At a kink, such as a contact that begins, the derivative is that of the side the
+    rollout is on.
+    """
+    if not isinstance(model, Model):
+        raise TypeError(f"tangents are those of a model that Scene.build gives, not of a {type(model).__name__}")
+    if model.layout.scenes:
+        raise ValueError("this model is a batch: push the tangents of its scenes one by one (model.scenes)")
+    if not tangents:
+        raise ValueError('no parameter moves: write {"name": direction}; model.names() lists the names')
+    check_counts(dt, steps, every, substeps)
+    leaves = Leaves(model, control, steps)
+    read = {name: _read(leaves, name, value) for name, value in tangents.items()}
+    count = _agreed({name: k for name, (_, k) in read.items()})
+    directions = {name: np.broadcast_to(value, (count, *value.shape[1:])) for name, (value, _) in read.items()}
+    program = program_of(leaves, named(integrator), leaves.columns(directions))
+    run = Run(
+        program=program,
+        columns=model.columns,
+        control=leaves.control_columns(model),
+        dt=dt / substeps,
+        plan=plan("auto", steps=steps * substeps, frame=every * substeps, state_bytes=program.state_bytes,
+                  step_bytes=program.step_bytes, differentiable=False),
+        frame=every * substeps,
+        hold=substeps,
+        solves=None if program.integrator.explicit else Solves(steps * substeps),
+    )  # fmt: skip
+    run.check(explicit=check and program.integrator.explicit)
+    seen, moved = run.push(*_columns(leaves, directions, count))
+    times = np.arange(steps // every + 1, dtype=np.float64) * (dt * every)
+    apart = {name: values.reshape(len(times), -1, *values.shape[3:]) for name, values in moved.items()}
+    found = Trajectory(model.layout.batched(count), times, apart, run.solves)
+    return (Trajectory(model.layout, times, seen, run.solves), found) if primal else found
+
+
+def _read(leaves: Leaves, name: str, value: Any) -> tuple[Real, int | None]:
+    """A direction with an axis of tangents in front, and how many there are; None where the axis was not given."""
+    model, varies = leaves.model, name in leaves.control
+    parameter: Parameter = model.parameter(name)
+    of = leaves.control[name] if varies else model[name]
+    shape = tuple(shape_of(of) or ())
+    direction = finite(f"the direction of {name!r}", np.asarray(plain(value), np.float64))
+    # First in the shape that the value has: where that is (3,), (3, 3) is three directions.
+    if direction.shape == shape:
+        return direction[None], None
+    if direction.ndim and direction.shape[1:] == shape:
+        return direction, len(direction)
+    if not varies and parameter.aligned(direction.shape, None) is not None:
+        return direction[None], None
+    raise ValueError(f"the direction of {name!r} has shape {direction.shape}; expected {shape}, or (k, "
+                     f"{', '.join(map(str, shape))}) for k of them")  # fmt: skip
+
+
+def _agreed(counts: Mapping[str, int | None]) -> int:
+    """How many tangents there are."""
+    given = {name: k for name, k in counts.items() if k is not None}
+    if len(set(given.values())) > 1:
+        said = ", ".join(f"{k} of {name!r}" for name, k in given.items())
+        raise ValueError(f"directions are as many for every parameter: there are {said}")
+    return next(iter(given.values()), 1)
+
+
+def _columns(leaves: Leaves, directions: Mapping[str, Real], count: int) -> tuple[dict[str, Real], dict[str, Real]]:
+    """How given columns and the start move, (k, rows, *element), and those that vary in time, (k, steps, rows, ...)."""
+    layout, real = leaves.model.layout, leaves.model.real
+    steady: dict[str, Real] = {}
+    varied: dict[str, Real] = {}
+    for name, value in directions.items():
+        parameter, varies = layout.parameters[name], name in leaves.control
+        into, lead = (varied, (count, leaves.steps)) if varies else (steady, (count,))
+        for place in parameter.places:
+            c = layout.columns[place.column]
+            into.setdefault(c.name, np.zeros((*lead, 1, layout.rows(c.table), *c.shape), real))
+        layout.write(into, parameter, value, lead=len(lead))
+    return {n: np.squeeze(a, 1) for n, a in steady.items()}, {n: np.squeeze(a, 2) for n, a in varied.items()}

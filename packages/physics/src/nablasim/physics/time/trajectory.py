@@ -1,0 +1,119 @@
+"""What a rollout gives: frames of every object, as torch tensors, NumPy arrays or kernelc arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+import kernelc as kc
+from nablasim.physics.checks import nearest
+from nablasim.physics.model import COPIES_FIRST, Layout, Model, Part, State, is_kernelc, is_torch, part, plain
+from nablasim.physics.time.robots import Pose, kinematics_of_frames
+
+
+def copies_first(frames: Any) -> Any:
+    """(frames, copies, rows) as (copies, frames, rows), of arrays of kernelc; on the open tape, if there is one."""
+    count, worlds, rows = frames.shape
+    turned = kc.zeros((worlds, count, rows), dtype=frames.element, real=frames.real)
+    kc.launch(COPIES_FIRST[frames.numpy().shape[3:]], turned.shape, [frames], [turned])
+    return turned
+
+
+class Trajectory:
+    """The frames of a rollout: `traj["gear"].x` is (frames, n, 3), with the copies in front in a batch.
+
+    In a batch of different scenes, "gear" of scene 2 is `traj["2/gear"]`, or `traj.scenes[2]["gear"]`.
+
+    `times` (s) has one entry per frame; the first frame is the start. `columns` has all objects at once, by column:
+    (frames, rows of all copies, *element). `solves` says how well the equations of implicit steps were solved: a
+    `Solves`, or None.
+    """
+
+    def __init__(self, layout: Layout, times: NDArray[np.float64], columns: Mapping[str, Any], solves: Any = None,
+                 model: Model | None = None):  # fmt: skip
+        self.layout, self.times, self.columns, self.solves = layout, times, dict(columns), solves
+        self._model = model
+
+    def __len__(self) -> int:
+        return len(self.times)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.state(0))
+
+    def __getitem__(self, name: str) -> Part:
+        if name not in self.layout.things:
+            raise KeyError(f"there is no object {name!r}: {nearest(name, self.layout.things)}")
+        single = self.layout.copies is None
+        mine = part(self.layout, name, self.columns, self._rows if single else self._copies, single)
+        if self.layout.things[name].links:
+            mine.add("links", lambda: self._links[name])
+        return mine
+
+    @cached_property
+    def _links(self) -> dict[str, dict[str, Pose]]:
+        """Where the links of all robots are in every frame, with gradients by what moves them."""
+        q = self.columns["coords.q"]
+        if self._model is None or is_kernelc(q):
+            raise TypeError("links are placed by trajectories of a rollout with torch tensors or numbers")
+        return kinematics_of_frames(self._model, q)
+
+    def _rows(self, values: Any, rows: slice) -> tuple[Any]:
+        """Some rows of the only copy; all of them without a cut, which torch would have to go back through."""
+        return (values if rows == slice(0, values.shape[1]) else values[:, rows],)
+
+    def _copies(self, values: Any, rows: slice) -> Any:
+        """(frames, copies · rows, ...) as (copies, frames, rows, ...)."""
+        frames, worlds = values.shape[0], self.layout.worlds
+        apart = values.reshape(frames, worlds, values.shape[1] // worlds, *values.shape[2:])
+        return (copies_first(apart) if is_kernelc(apart) else apart.swapaxes(0, 1))[:, :, rows]
+
+    @cached_property
+    def scenes(self) -> list[Trajectory]:
+        """The trajectories of the scenes of a batch one by one: what each gives when it is run alone."""
+        layout = self.layout
+        if not layout.scenes:
+            return [self]
+        apart = {name: _apart(values, layout.scene_rows(layout.columns[name].table))
+                 for name, values in self.columns.items()}  # fmt: skip
+        return [
+            Trajectory(scene, self.times, {
+                name: parts[k] for name, parts in apart.items()
+                if name in scene.columns and scene.rows(scene.columns[name].table)
+            }, self.solves, None if self._model is None else self._model.scenes[k])
+            for k, scene in enumerate(layout.scenes)
+        ]  # fmt: skip
+
+    def vertices(self, name: str) -> Any:
+        """The corners of an object's triangles, (frames, n, 3), with the copies in front in a batch."""
+        if name not in self.layout.surfaces:
+            raise KeyError(f"there is no object {name!r} with a surface: {nearest(name, self.layout.surfaces)}")
+        mine = self[name]
+        return self.layout.surfaces[name].vertices(mine.x, mine.rot if "rot" in mine.names else None)
+
+    def state(self, frame: int = -1) -> State:
+        """The state at a frame, as numbers without a gradient."""
+        shape = self.layout.columns
+        return State(self.layout, {
+            name: plain(values[frame]).reshape(self.layout.worlds, -1, *shape[name].shape)
+            for name, values in self.columns.items()
+        })  # fmt: skip
+
+    def numpy(self) -> Trajectory:
+        """The same as NumPy arrays, without gradients."""
+        return Trajectory(self.layout, self.times, {name: plain(values) for name, values in self.columns.items()},
+                          self.solves, self._model)  # fmt: skip
+
+    def __repr__(self) -> str:
+        return f"<Trajectory of {len(self)} frames, {self.times[0]:g} s to {self.times[-1]:g} s: {', '.join(self)}>"
+
+
+def _apart(values: Any, rows: list[slice]) -> Sequence[Any]:
+    """The rows of each scene, from (frames, rows, ...)."""
+    if is_torch(values):
+        # One operation: the way back of a cut would fill the whole for every scene.
+        return values.split([part.stop - part.start for part in rows], dim=1)
+    return [values[:, part] for part in rows]
