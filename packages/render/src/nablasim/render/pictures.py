@@ -13,7 +13,8 @@ import numpy as np
 
 import kernelc as kc
 from nablasim.render.kernels import bands, coverage, resolve, softras, visible
-from nablasim.render.kernels.triangles import AREA
+from nablasim.render.kernels import surface as surfaces
+from nablasim.render.kernels.triangles import AREA, Lenses
 from nablasim.render.raster import Array, Number, Screen, Triangles, for_bands, for_frames, like, precision, view_of
 
 COLOUR_CUTOFF = 1e-4
@@ -58,29 +59,22 @@ class Surface:
     harmonics: bool = False
 
     @property
-    def kind(self) -> tuple[bool, bool, bool, bool, bool]:
+    def kind(self) -> tuple[bool, bool, bool]:
         """Which kernel colours it."""
-        textured = self.texture is not None
-        return textured, textured and self.wrapped, self.lights is not None, self.shines, self.harmonics
+        return self.texture is not None and self.wrapped, self.shines, self.harmonics
 
-    def arguments(self, t: Triangles) -> list[Array]:
-        """paint, uv, texture, normal, position, pose, sky, material, lights: with a row for each band."""
-        lit = self.lights is not None
-        return [
-            self.dummy(kc.vec(9)) if self.texture is not None else for_bands(self.paint(t), t.frames),
-            for_bands(self.corner_uvs(t), t.frames) if self.texture is not None else self.dummy(kc.vec(6)),
-            self.texture if self.texture is not None else self.dummy(kc.float3),
-            for_bands(self.corner_normals(t), t.frames) if lit else self.dummy(kc.vec(9)),
-            for_bands(corner_vectors(self.points, t), t.frames) if lit else self.dummy(kc.vec(9)),
-            for_bands(self.pose, t.frames) if lit else self.dummy(kc.vec(12), 1),
-            for_bands(self.sky, t.frames) if lit else self.dummy(kc.vec(30), 1),
-            for_bands(self.material, t.frames) if lit else self.dummy(kc.float4, 1),
-            for_bands(self.lights, t.frames) if lit else self.dummy(kc.vec(10)),
-        ]
+    def banded(self, t: Triangles) -> Any:
+        """All of it as kernels take it, with a row for each band."""
+        if self.texture is None:
+            painted = {"paint": for_bands(self.paint(t), t.frames)}
+        else:
+            painted = {"uv": for_bands(self.corner_uvs(t), t.frames), "texture": self.texture}
+        return surfaces.Surface(**painted, light=None if self.lights is None else self.light(t))
 
-    def dummy(self, dtype: Any, ndim: int = 2) -> Array:
-        """An argument that this kind of surface does not read."""
-        return kc.zeros((1,) * ndim, dtype=dtype, real=precision(self.points))
+    def light(self, t: Triangles) -> Any:
+        corners = self.corner_normals(t), corner_vectors(self.points, t)
+        rows = (*corners, self.pose, self.sky, self.material, self.lights)
+        return surfaces.Light(*(for_bands(row, t.frames) for row in rows))
 
     def paint(self, t: Triangles) -> Array:
         """(n, slots, 9) colours at the corners: white if there are none."""
@@ -93,12 +87,9 @@ class Surface:
     def corner_uvs(self, t: Triangles) -> Array:
         assert self.uvs is not None
         indices = self.faces if self.uv_faces is None else self.uv_faces
-        if t.mix is None:
-            made = like(self.uvs, (self.uvs.shape[0], t.slots), kc.vec(6))
-            kc.launch(bands.gather_uvs, made.shape, [self.uvs, indices], [made])
-        else:
-            made = like(self.uvs, (t.frames, t.slots), kc.vec(6))
-            kc.launch(bands.mix_uvs, made.shape, [for_frames(self.uvs, t.frames), indices, t.mix, t.part], [made])
+        uvs = self.uvs if t.mix is None else for_frames(self.uvs, t.frames)
+        made = like(self.uvs, (uvs.shape[0], t.slots), kc.vec(6))
+        kc.launch(bands.gather_uvs, made.shape, [uvs, t.slots_of(indices)], [made])
         return made
 
     def corner_normals(self, t: Triangles) -> Array:
@@ -120,12 +111,9 @@ class Surface:
 
 def corner_vectors(values: Array, t: Triangles) -> Array:
     """(n, vertices) vectors to (n, slots) of three vectors."""
-    if t.mix is None:
-        made = like(t.corner, (values.shape[0], t.slots), kc.vec(9))
-        kc.launch(bands.gather_vectors, made.shape, [values, t.faces], [made])
-    else:
-        made = like(t.corner, (t.frames, t.slots), kc.vec(9))
-        kc.launch(bands.mix_vectors, made.shape, [for_frames(values, t.frames), t.faces, t.mix, t.part], [made])
+    rows = values if t.mix is None else for_frames(values, t.frames)
+    made = like(t.corner, (rows.shape[0], t.slots), kc.vec(9))
+    kc.launch(bands.gather_vectors, made.shape, [rows, t.slots_of(t.faces)], [made])
     return made
 
 
@@ -140,7 +128,7 @@ def repeated(values: Array, t: Triangles) -> Array:
 def silhouette(t: Triangles, *, scale: Number, limit: Number) -> Array:
     """(frames, height, width): 1 - Π(1 - D), D = sigmoid(±d² scale), without faces whose d² ≥ limit."""
     inverse = samples(t)
-    inputs = [t.banded("corner"), *t.lists, *t.screen.place, scale, limit]
+    inputs = [t.banded("corner"), t.lists, t.screen.place, scale, limit]
     kc.launch(coverage.cover, t.screen.grid(t.frames), inputs, [inverse])
     image = picture(t)
     kc.launch(resolve.resolve_alpha, image.shape, [tiled(inverse, t), *grain(t.screen)], [image])
@@ -153,19 +141,16 @@ def soft_colours(
 ) -> Array:  # fmt: skip
     """(frames, height, width, 4): SoftRas. `infinity` is the depth of the background, `start` where looking for the
     nearest face begins, `sharpness` how fast weights fall with depth."""
-    top, inverse, weight, colour = samples(t), samples(t), samples(t), samples(t, kc.float3)
+    top, sums = samples(t), softras.Sums(samples(t), samples(t), samples(t, kc.float3))
     grid = t.screen.grid(t.frames)
-    inputs = [t.corner, t.slope, t.deep, *t.lists, *t.screen.place, limit, t.perspective, start]
+    inputs = [t.on_screen, t.lists, t.screen.place, limit, t.perspective, start]
     kc.launch(softras.nearest_depths, grid, inputs, [top])
-    inputs = [
-        t.banded("corner"), t.banded("slope"), t.banded("deep"), *surface.arguments(t), *t.lists, top, *t.screen.place,
-        scale, limit, t.perspective, sharpness,
-    ]  # fmt: skip
-    kc.launch(softras.blend(surface.kind), grid, inputs, [inverse, weight, colour])
+    inputs = [t.in_bands, surface.banded(t), t.lists, top, t.screen.place, scale, limit, t.perspective, sharpness]
+    kc.launch(softras.blend(surface.kind), grid, inputs, [sums])
     image = picture(t, kc.float4)
-    inputs = [tiled(a, t) for a in (inverse, weight, colour, top)]
-    inputs += [for_frames(background, t.frames), *grain(t.screen), infinity, sharpness, int(composite)]
-    kc.launch(resolve.resolve_soft, image.shape, inputs, [image])
+    side_by_side = softras.Sums(*(tiled(a, t) for a in (sums.inverse, sums.weight, sums.colour)))
+    inputs = [side_by_side, tiled(top, t), for_frames(background, t.frames), *grain(t.screen)]
+    kc.launch(resolve.resolve_soft, image.shape, [*inputs, infinity, sharpness, int(composite)], [image])
     return image
 
 
@@ -179,17 +164,21 @@ class Seen:
     weights: Array
     depth: Array
 
+    @property
+    def looked(self) -> Any:
+        """As kernels take it."""
+        return visible.Seen(slot=self.slot, weights=self.weights)
+
 
 def see(t: Triangles, *, cull: bool) -> Seen:
     """Find what each sample sees."""
     grid = t.screen.grid(t.frames)
     slot = kc.empty(grid, dtype=int)
     slack = (1e-12 if precision(t.corner) is kc.float64 else 1e-6) * max(t.screen.units)
-    inputs = [t.corner, t.slope, t.deep, *t.lists, *t.screen.place, slack, t.perspective, int(cull)]
+    inputs = [t.on_screen, t.lists, t.screen.place, slack, t.perspective, int(cull)]
     kc.launch(visible.nearest_faces, grid, inputs, [slot])
     weights, depth = samples(t, kc.float3), samples(t)
-    inputs = [t.banded("corner"), t.banded("slope"), t.banded("deep"), slot, *t.screen.place, t.perspective]
-    kc.launch(visible.look, grid, inputs, [weights, depth])
+    kc.launch(visible.look, grid, [t.in_bands, slot, t.screen.place, t.perspective], [weights, depth])
     return Seen(t, slot, weights, depth)
 
 
@@ -202,7 +191,7 @@ def painted(seen: Seen, surface: Surface, background: Array) -> Array:
 def masked(seen: Seen, surface: Surface, background: Array, *, sigmainv: Number, limit: Number) -> Array:
     """(frames, height, width, 4): DIB-R."""
     t, left = seen.t, samples(seen.t)
-    inputs = [t.banded("corner"), *t.lists, *t.screen.place, sigmainv, limit, seen.slot]
+    inputs = [t.banded("corner"), t.lists, t.screen.place, sigmainv, limit, seen.slot]
     kc.launch(visible.soft_mask, t.screen.grid(t.frames), inputs, [left])
     return _over(seen, colours_of(seen, surface), background, tiled(left, t), masked=True)
 
@@ -217,7 +206,7 @@ def _over(seen: Seen, colour: Array, background: Array, left: Array, *, masked: 
 
 def colours_of(seen: Seen, surface: Surface) -> Array:
     colour = samples(seen.t, kc.float3)
-    inputs = [*surface.arguments(seen.t), seen.slot, seen.weights]
+    inputs = [surface.banded(seen.t), seen.looked]
     kc.launch(visible.paint(surface.kind), seen.t.screen.grid(seen.t.frames), inputs, [colour])
     return colour
 
@@ -234,7 +223,7 @@ def normals(seen: Seen, surface: Surface) -> Array:
     """(frames, height, width, 3) in the world."""
     t, vector, image = seen.t, samples(seen.t, kc.float3), picture(seen.t, kc.float3)
     rows = for_bands(surface.corner_normals(t), t.frames)
-    kc.launch(visible.mix_seen, t.screen.grid(t.frames), [rows, seen.slot, seen.weights, 1], [vector])
+    kc.launch(visible.mix_seen, t.screen.grid(t.frames), [rows, seen.looked, 1], [vector])
     inputs = [tiled(vector, t), tiled(seen.slot, t), 1.0, *grain(t.screen)]
     kc.launch(resolve.resolve_normals, image.shape, inputs, [image])
     return image
@@ -254,9 +243,8 @@ def flow(seen: Seen, points: Array, pose: Array, lens: Array, *, perspective: bo
     `points`, seen by the camera of `pose` and `lens`."""
     t, moved, image = seen.t, samples(seen.t, kc.float2), picture(seen.t, kc.float2)
     view = for_bands(view_of(points, pose), t.frames)
-    mix = t.mix if t.mix is not None else kc.zeros((1, 1), dtype=kc.mat33, real=precision(points))
-    inputs = [view, for_bands(lens, t.frames), t.faces, mix, t.part, int(perspective), near]
-    inputs += [*t.screen.place, seen.slot, seen.weights]
+    lenses = Lenses(lens=for_bands(lens, t.frames), perspective=int(perspective), units=t.screen.units)
+    inputs = [view, lenses, t.slots_of(t.faces), near, t.screen.place, seen.looked]
     kc.launch(visible.flow_seen, t.screen.grid(t.frames), inputs, [moved])
     inputs = [tiled(moved, t), tiled(seen.slot, t), 1.0 / t.screen.sampling, *grain(t.screen)]
     kc.launch(resolve.resolve_flow, image.shape, inputs, [image])

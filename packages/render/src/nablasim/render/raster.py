@@ -59,9 +59,9 @@ class Screen:
         return BANDS * frames, self.tiles // BANDS, AREA
 
     @property
-    def place(self) -> list[Any]:
+    def place(self) -> Any:
         """What these kernels need to know where a sample is."""
-        return [self.tiles_x, self.rows, self.columns, self.units]
+        return triangles.Screen(tiles_x=self.tiles_x, rows=self.rows, columns=self.columns, units=self.units)
 
 
 @dataclass
@@ -91,9 +91,24 @@ class Triangles:
     def slots(self) -> int:
         return int(self.corner.shape[1])
 
-    @property
-    def lists(self) -> list[Array]:
-        return [self.edges, self.starts, self.items]
+    @cached_property
+    def lists(self) -> Any:
+        """What kernels look at that go from tile to tile."""
+        return bins.Lists(edges=self.edges, starts=self.starts, items=self.items)
+
+    @cached_property
+    def on_screen(self) -> Any:
+        """All that kernels know of the triangles of a frame,"""
+        return triangles.Triangles(corner=self.corner, slope=self.slope, deep=self.deep)
+
+    @cached_property
+    def in_bands(self) -> Any:
+        """and of those of a band."""
+        return triangles.Triangles(*(self.banded(name) for name in ("corner", "slope", "deep")))
+
+    def slots_of(self, faces: Array) -> Any:
+        """How the vertices of faces, these or those of a texture, become corners of slots."""
+        return triangles.Faces(faces=faces, mix=self.mix, part=self.part)
 
     @cached_property
     def slope(self) -> Array:
@@ -175,14 +190,15 @@ def lay_out(
     grid = (frames, 4 * part if clips else part)
     corner, deep = like(view, grid, kc.vec(6)), like(view, grid, kc.float3)
     there, mix = kc.empty(grid, dtype=int), None
-    common = [view, faces, lens, int(perspective), screen.units, count]
+    lenses = triangles.Lenses(lens=lens, perspective=int(perspective), units=screen.units)
+    common = [view, faces, lenses, count]
     if clips:
         mix = like(view, grid, kc.mat33)
         kc.launch(triangles.clip_faces, grid, [*common, near, far, part], [corner, deep, mix, there])
     else:
         kc.launch(triangles.project_faces, grid, common, [corner, deep, there])
     edges, box = like(view, grid, kc.vec(22)), kc.empty(grid, dtype=kc.int4)
-    kc.launch(triangles.tabulate, grid, [corner, there, screen.units, reach, screen.rows, screen.columns], [edges, box])
+    kc.launch(triangles.tabulate, grid, [corner, there, screen.place, reach], [edges, box])
     starts, items = _lists(box, screen)
     return Triangles(
         screen, frames, faces, count, int(perspective), corner, deep, edges, starts, items, mix, part if clips else 0

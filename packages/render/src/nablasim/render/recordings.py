@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from torch.autograd import forward_ad
 from torch.autograd.function import once_differentiable
 
 import kernelc as kc
@@ -65,6 +66,19 @@ class Recording:
         return [None if g is None else torch.from_numpy(g.numpy().copy()) for g in found]
 
 
+    def tangents(self, moving: Mapping[int, Any]) -> list[Any]:
+        """Of what came out, (k, ...), where inputs by number move by (k, ...); None where that is not real."""
+        real = [a for a in self.outputs if a.real is not None]
+        given = {self.inputs[i]: _numpy(x) for i, x in moving.items() if self.inputs[i] in self.tape}
+        count = len(next(iter(moving.values())))
+        found = self.tape.jvp(given, outputs=real) if given else {}
+        return [
+            None if a.real is None
+            else torch.from_numpy(found[a].numpy() if a in found else np.zeros((count, *a.numpy().shape)))
+            for a in self.outputs
+        ]  # fmt: skip
+
+
 class Pool:
     """The recordings of one renderer that nobody uses at the moment, the latest last."""
 
@@ -98,12 +112,25 @@ def run(
     numbers: Mapping[str, float],
 ) -> list[torch.Tensor]:  # fmt: skip
     """Draw pictures of tensors: one node of torch's graph, where one of them requires a gradient."""
-    if torch.is_grad_enabled() and any(x.requires_grad for x in tensors):
+    if any(map(_moves, tensors)) or (torch.is_grad_enabled() and any(x.requires_grad for x in tensors)):
         return list(_Pictures.apply(pool, key, draw, names, numbers, *tensors))
     recording, key = _recorded(pool, key, draw, names, tensors, (False,) * len(tensors), numbers)
     results = recording.results()
     pool.give_back(key, recording)
     return results
+
+
+def push(
+    pool: Pool, key: Hashable, draw: Draw, names: Sequence[str], tensors: Sequence[torch.Tensor],
+    numbers: Mapping[str, float], moving: Mapping[str, torch.Tensor],
+) -> tuple[list[torch.Tensor], list[Any]]:  # fmt: skip
+    """Draw pictures, and say how they move where inputs by name do: k directions along an axis in front."""
+    needs = [name in moving for name in names]
+    recording, key = _recorded(pool, key, draw, names, tensors, needs, numbers)
+    results = recording.results()
+    found = recording.tangents({names.index(name): way for name, way in moving.items()})
+    pool.give_back(key, recording)
+    return results, found
 
 
 def _recorded(
@@ -122,12 +149,20 @@ class _Pictures(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, pool: Pool, key: Hashable, draw: Draw, names: Any, numbers: Any, *tensors: Any) -> Any:
         ctx.set_materialize_grads(False)
-        needs = ctx.needs_input_grad[5:]
+        needs = [need or _moves(x) for need, x in zip(ctx.needs_input_grad[5:], tensors)]
         recording, key = _recorded(pool, key, draw, names, tensors, needs, numbers)
-        ctx.save_for_backward(_ticket(pool, key, recording))
+        ticket = _ticket(pool, key, recording)
+        ctx.number = int(ticket)
+        ctx.save_for_backward(ticket)
+        ctx.save_for_forward(ticket)
         results = recording.results()
         ctx.mark_non_differentiable(*[x for x in results if not x.dtype.is_floating_point])
         return tuple(results)
+
+    @staticmethod
+    def jvp(ctx: Any, *tangents: Any) -> Any:
+        moving = {i: x[None] for i, x in enumerate(tangents[5:]) if x is not None}
+        return tuple(None if x is None else x[0] for x in _lent[ctx.number].tangents(moving))
 
     @staticmethod
     @once_differentiable
@@ -151,6 +186,15 @@ def _ticket(pool: Pool, key: Hashable, recording: Recording) -> torch.Tensor:
 
 def _return(pool: Pool, key: Hashable, number: int) -> None:
     pool.give_back(key, _lent.pop(number))
+
+
+def _duals() -> bool:
+    """Whether tangents of torch's forward mode may be on tensors."""
+    return bool(forward_ad._current_level >= 0)
+
+
+def _moves(x: Any) -> bool:
+    return _duals() and forward_ad.unpack_dual(x).tangent is not None
 
 
 def _numpy(tensor: Any) -> Any:

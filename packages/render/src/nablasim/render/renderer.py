@@ -17,6 +17,7 @@ import kernelc as kc
 from nablasim.render import pictures, recordings
 from nablasim.render.camera import Camera
 from nablasim.render.checks import check_choice, check_number, check_size
+from nablasim.render.either import is_tensor
 from nablasim.render.inputs import Inputs, gather
 from nablasim.render.lights import Light, Material, check_lights
 from nablasim.render.mesh import Mesh
@@ -146,7 +147,50 @@ class Renderer(torch.nn.Module):
         the nearest surface "depth" (far where there is none), "normals", "face" and "object" (numbers, -1 for none),
         "flow" (to the right and down, in pixels, if the vertices go to `moved`, seen by `moved_camera`).
         """
+        given = {"faces": faces, "colors": colors, "face_colors": face_colors, "uvs": uvs, "uv_faces": uv_faces,
+                 "texture": texture, "normals": normals, "objects": objects}  # fmt: skip
+        call = self._read(vertices, given, output, camera, size, moved, moved_camera)
+        results = self._draw(*call)
+        return results[0] if isinstance(output, str) else dict(zip(call[1], results))
+
+    def jvp(
+        self, vertices: Any, faces: Any = None, *, tangents: Mapping[str, Any], output: str | Sequence[str] = "rgba",
+        camera: Camera | None = None, size: tuple[int, int] | None = None, moved: Any = None,
+        moved_camera: Camera | None = None, **mesh: Any,
+    ) -> tuple[Any, Any]:  # fmt: skip
+        """Draw a mesh, and say how the picture moves where its inputs do: (picture, tangent).
+
+        tangents: directions of inputs by name ("vertices", "colors", "texture" …), tensors in the shape of the input
+            with k of them along an axis in front, which the tangents of pictures then have.
+
+        For one direction of anything else, such as a camera, use torch's forward mode, `torch.autograd.forward_ad`.
+        """
+        inputs, names, size = self._read(vertices, {"faces": faces, **mesh}, output, camera, size, moved, moved_camera)
+        ways = {}
+        for name, way in tangents.items():
+            if name not in inputs.names:
+                raise ValueError(f"there is no input {name!r} that could move; there are {', '.join(inputs.names)}")
+            value, way = inputs.values[inputs.names.index(name)], torch.as_tensor(way)
+            if way.ndim == 0 or way[0].numel() != value.numel():
+                shape = ", ".join(map(str, value.shape))
+                raise ValueError(f"tangents of {name!r} have shape {tuple(way.shape)}; expected (k, {shape})")
+            ways[name] = way.to(value.dtype).reshape(len(way), *value.shape)
+        if not ways or len({len(way) for way in ways.values()}) > 1:
+            raise ValueError("tangents are as many directions of one input or more, along an axis in front")
+        results, found = self._draw(inputs, names, size, ways)
+        if isinstance(output, str):
+            return results[0], found[0]
+        return dict(zip(names, results)), dict(zip(names, found))
+
+    def _read(
+        self, vertices: Any, given: Mapping[str, Any], output: str | Sequence[str], camera: Camera | None,
+        size: tuple[int, int] | None, moved: Any, moved_camera: Camera | None,
+    ) -> tuple[Inputs, list[str], tuple[int, int]]:  # fmt: skip
+        """Check a call: what goes in, the names of the pictures, and their size."""
         self.check()
+        if any(torch._C._functorch.is_functorch_wrapped_tensor(x) for x in (vertices, *given.values()) if is_tensor(x)):
+            raise TypeError("transforms of torch.func do not reach through pictures: use renderer.jvp(…, tangents=…), "
+                            "torch.autograd.forward_ad or backward()")  # fmt: skip
         names = [output] if isinstance(output, str) else list(output)
         for name in names or [""]:
             check_choice("output", name, OUTPUTS)
@@ -154,10 +198,6 @@ class Renderer(torch.nn.Module):
         for other in (camera, moved_camera):
             if other is not None:
                 _check_camera(other)
-        given = {
-            "faces": faces, "colors": colors, "face_colors": face_colors, "uvs": uvs, "uv_faces": uv_faces,
-            "texture": texture, "normals": normals, "objects": objects,
-        }  # fmt: skip
         given = {k: v for k, v in given.items() if v is not None}
         if isinstance(vertices, Mesh):
             if given:
@@ -166,7 +206,7 @@ class Renderer(torch.nn.Module):
                 )
             mesh: Mapping[str, Any] = {k: v for k, v in vars(vertices).items() if v is not None}
         else:
-            if faces is None:
+            if "faces" not in given:
                 raise TypeError("give vertices and faces, or a Mesh")
             mesh = {"vertices": vertices, **given}
         inputs = gather(
@@ -174,8 +214,7 @@ class Renderer(torch.nn.Module):
             lights=self.lights if self.is_lit else None, material=self.material, shines=self.shading == "phong",
             background=self.background, moved=self._moved(names, moved), moved_camera=moved_camera,
         )  # fmt: skip
-        results = self._draw(inputs, names, size)
-        return results[0] if isinstance(output, str) else dict(zip(names, results))
+        return inputs, names, size
 
     @property
     def is_lit(self) -> bool:
@@ -186,7 +225,10 @@ class Renderer(torch.nn.Module):
             raise ValueError("flow needs the vertices of the other state: renderer(..., output='flow', moved=vertices)")
         return (moved.vertices if isinstance(moved, Mesh) else moved) if "flow" in names else None
 
-    def _draw(self, inputs: Inputs, names: Sequence[str], size: tuple[int, int]) -> list[Any]:
+    def _draw(
+        self, inputs: Inputs, names: Sequence[str], size: tuple[int, int], ways: Mapping[str, Any] | None = None
+    ) -> Any:
+        """The pictures; where `ways` are given, how they move as well."""
         numbers = softness(self)
 
         def draw(arrays: dict[str, Any], numbers: dict[str, Any]) -> tuple[list[Any], list[tuple[Any, Any]]]:
@@ -202,7 +244,8 @@ class Renderer(torch.nn.Module):
             tuple(names), size, self.mode, self.sampling, self.sigma_pixels is None, self.composite, self.cull,
             self.wrap, self.smooth, tuple(inputs.names), inputs.shape_key,
         )  # fmt: skip
-        return recordings.run(recordings.pool_of(self), key, draw, inputs.names, inputs.values, numbers)
+        how = (recordings.pool_of(self), key, draw, inputs.names, inputs.values, numbers)
+        return recordings.run(*how) if ways is None else recordings.push(*how, ways)
 
     def extra_repr(self) -> str:
         return f"mode={self.mode!r}, size={self.size}"
@@ -225,6 +268,10 @@ class Silhouette(torch.nn.Module):
     def forward(self, vertices: Any, faces: Any = None, *, size: tuple[int, int] | None = None, **named: Any) -> Any:
         """1 - Π(1 - D) of a mesh."""
         return self.renderer(vertices, faces, output="silhouette", size=size, **named)
+
+    def jvp(self, vertices: Any, faces: Any = None, *, tangents: Mapping[str, Any], **named: Any) -> tuple[Any, Any]:
+        """A silhouette, and how it moves where inputs do: see `Renderer.jvp`."""
+        return self.renderer.jvp(vertices, faces, tangents=tangents, output="silhouette", **named)
 
 
 def softness(style: Renderer) -> dict[str, float]:

@@ -85,8 +85,8 @@ def write_video(path: str | Path, frames: Frames, *, fps: float = 30.0) -> Path:
 def write_image(path: str | Path, image: Frames) -> Path:
     """Write one picture (height, width), (…, 3) or (…, 4); .png keeps alpha."""
     array = _numpy(image)
-    if array.ndim not in (2, 3):
-        raise ValueError(f"a picture is (height, width) or (height, width, channels), not of shape {array.shape}")
+    if array.ndim not in (2, 3) or array.shape[2:] not in ((), (3,), (4,)):
+        raise ValueError(f"a picture is (height, width), (…, 3) or (…, 4), not of shape {array.shape}")
     Image.fromarray(_bytes(array)).save(path)
     return Path(path)
 
@@ -113,7 +113,7 @@ def read_video(
 
     if path.is_dir():
         names = _pictures(path)[:most]
-        pictures, clock = [take(_open(p)) for p in names], _even(len(names), fps or 30.0)
+        pictures, clock = [take(read_picture(p)) for p in names], _even(len(names), fps or 30.0)
     else:
         read = _read_gif if path.suffix.lower() == ".gif" else ffmpeg.decode
         pictures, log = read(path, take, most)
@@ -131,7 +131,7 @@ def video_times(path: str | Path, *, fps: float | None = None) -> Clock:
     path = _there(path, fps)
     if path.is_dir():
         names = _pictures(path)
-        return replace(_even(len(names), fps or 30.0), size=_open(names[0]).shape[:2])
+        return replace(_even(len(names), fps or 30.0), size=read_picture(names[0]).shape[:2])
     is_gif = path.suffix.lower() == ".gif"
     return _clock(path, _read_gif(path, np.shape, None)[1] if is_gif else ffmpeg.probe(path), fps)
 
@@ -193,13 +193,23 @@ def _pictures(path: Path) -> list[Path]:
     return names
 
 
-def _open(path: Path) -> NDArray[np.uint8]:
+def read_picture(path: Path) -> NDArray[np.uint8]:
+    """One picture as bytes (height, width, 3), upright."""
     try:
         with Image.open(path) as picture:
             # A camera that was held upright notes so, and stores the picture as it lay.
-            return np.asarray(ImageOps.exif_transpose(picture).convert("RGB"))
+            return np.asarray(_eight_bits(ImageOps.exif_transpose(picture)).convert("RGB"))
     except (OSError, ValueError, SyntaxError, Image.DecompressionBombError) as error:
         raise ValueError(f"{path} cannot be read as a picture: {error}") from error
+
+
+def _eight_bits(picture: Image.Image) -> Image.Image:
+    """Grey values of 16 bits as bytes; Pillow itself would make all of them but the darkest white."""
+    if picture.mode.startswith("I;16"):
+        return Image.fromarray((np.asarray(picture) / 257).round().astype(np.uint8))
+    if picture.mode in ("I", "F"):
+        raise ValueError(f"its numbers (mode {picture.mode!r}) do not say what is white: save it with 8 or 16 bits")
+    return picture
 
 
 def _natural(path: Path) -> list[Any]:
@@ -298,6 +308,8 @@ def _frames(array: Any) -> Any:
 def _bytes(array: Any) -> NDArray[np.uint8]:
     if array.dtype == np.uint8:
         return np.ascontiguousarray(array)
+    if array.dtype.kind not in "fb":
+        raise ValueError(f"a picture is made of bytes (uint8) or of real numbers in [0, 1], not of {array.dtype}")
     if not np.isfinite(array).all():
         raise ValueError("a picture has numbers that are not finite")
     return np.round(255 * np.clip(array, 0, 1)).astype(np.uint8)

@@ -4,7 +4,7 @@ Numbers that belong to one thing lie side by side: the last axis here is "things
 """
 
 import kernelc as kc
-from nablasim.render.kernels.triangles import face_of, of_face
+from nablasim.render.kernels.triangles import Faces, face_of, of_face
 
 
 @kc.kernel(block=64)
@@ -43,38 +43,33 @@ def copy_points(source: kc.Array[kc.float3], frame: kc.Array[kc.float3]):
 
 # -- attributes of the corners of each slot
 @kc.func
-def mixed_corners(x, faces, frame, f, mix):
-    """The corners of what is left of a face: row k of `mix` says of which corners of the face corner k is made."""
-    a, b, c = of_face(x, faces, frame, f)
-    return (
-        a * mix[0, 0] + b * mix[0, 1] + c * mix[0, 2],
-        a * mix[1, 0] + b * mix[1, 1] + c * mix[1, 2],
-        a * mix[2, 0] + b * mix[2, 1] + c * mix[2, 2],
-    )
+def corners_of(x, slots: Faces, frame, slot):
+    """What the corners of a slot have: those of its face, or mixed, row k of `mix` for corner k."""
+    a, b, c = of_face(x, slots.faces, frame, face_of(slot, slots.part, slots.faces.shape[0]))
+    if slots.mix is not None:
+        m = slots.mix[frame, slot]
+        return (
+            a * m[0, 0] + b * m[0, 1] + c * m[0, 2],
+            a * m[1, 0] + b * m[1, 1] + c * m[1, 2],
+            a * m[2, 0] + b * m[2, 1] + c * m[2, 2],
+        )
+    else:
+        return a, b, c
 
 
 @kc.kernel
-def gather_vectors(x: kc.Array[kc.float3, 2], faces: kc.Array[int, 2], out: kc.Array[kc.vec(9), 2]):
-    """What the vertices of each face have: positions, normals, colours."""
+def gather_vectors(x: kc.Array[kc.float3, 2], slots: Faces, out: kc.Array[kc.vec(9), 2]):
+    """What the corners of each slot have: positions, normals, colours."""
     i, s = kc.tid()
-    f = face_of(s, 0, faces.shape[0])
-    a, b, c = of_face(x, faces, i, f)
+    a, b, c = corners_of(x, slots, i, s)
     out[i, s] = kc.vec(9)(a.x, a.y, a.z, b.x, b.y, b.z, c.x, c.y, c.z)
 
 
 @kc.kernel
-def mix_vectors(
-    x: kc.Array[kc.float3, 2],
-    faces: kc.Array[int, 2],
-    mix: kc.Array[kc.mat33, 2],
-    part: int,
-    out: kc.Array[kc.vec(9), 2],
-):
-    """The same for slots that hold parts of faces."""
+def gather_uvs(x: kc.Array[kc.float2, 2], slots: Faces, out: kc.Array[kc.vec(6), 2]):
     i, s = kc.tid()
-    f = face_of(s, part, faces.shape[0])
-    a, b, c = mixed_corners(x, faces, i, f, mix[i, s])
-    out[i, s] = kc.vec(9)(a.x, a.y, a.z, b.x, b.y, b.z, c.x, c.y, c.z)
+    a, b, c = corners_of(x, slots, i, s)
+    out[i, s] = kc.vec(6)(a.x, a.y, b.x, b.y, c.x, c.y)
 
 
 @kc.kernel
@@ -83,28 +78,6 @@ def repeat_vectors(x: kc.Array[kc.float3, 2], part: int, out: kc.Array[kc.vec(9)
     i, s = kc.tid()
     v = x[i, face_of(s, part, x.shape[1])]
     out[i, s] = kc.vec(9)(v.x, v.y, v.z, v.x, v.y, v.z, v.x, v.y, v.z)
-
-
-@kc.kernel
-def gather_uvs(x: kc.Array[kc.float2, 2], faces: kc.Array[int, 2], out: kc.Array[kc.vec(6), 2]):
-    i, s = kc.tid()
-    f = face_of(s, 0, faces.shape[0])
-    a, b, c = of_face(x, faces, i, f)
-    out[i, s] = kc.vec(6)(a.x, a.y, b.x, b.y, c.x, c.y)
-
-
-@kc.kernel
-def mix_uvs(
-    x: kc.Array[kc.float2, 2],
-    faces: kc.Array[int, 2],
-    mix: kc.Array[kc.mat33, 2],
-    part: int,
-    out: kc.Array[kc.vec(6), 2],
-):
-    i, s = kc.tid()
-    f = face_of(s, part, faces.shape[0])
-    a, b, c = mixed_corners(x, faces, i, f, mix[i, s])
-    out[i, s] = kc.vec(6)(a.x, a.y, b.x, b.y, c.x, c.y)
 
 
 # -- normals

@@ -50,11 +50,20 @@ def list_tiles(
                     cursor[b, t] = cursor[b, t] + 1
 
 
+@kc.struct
+class Lists:
+    """Tables of edges (triangles.tabulate), and which of them each tile looks at."""
+
+    edges: kc.Array[kc.vec(22), 2]
+    starts: kc.Array[int, 2]
+    items: kc.Array[int, 2]
+
+
 @kc.func
-def tile_range(starts, items, b, t, slots):
-    """First and last + 1 of the list of a tile, and whether the lists of this frame fit; else all slots count."""
-    fits = starts[b, starts.shape[1] - 1] <= items.shape[1]
-    if fits:
-        return starts[b, t], starts[b, t + 1], True
-    else:
-        return 0, slots, False
+def slots_of(lists: Lists, b: int, tile: int):
+    """The slots that a tile of a frame looks at; all of them where the lists of the frame do not fit."""
+    listed = lists.starts[b, lists.starts.shape[1] - 1] <= lists.items.shape[1]
+    first = lists.starts[b, tile] if listed else 0
+    last = lists.starts[b, tile + 1] if listed else lists.edges.shape[1]
+    for k in range(first, last):
+        yield lists.items[b, k] if listed else k

@@ -6,8 +6,8 @@ however many threads there are and whatever else is in the batch.
 """
 
 import kernelc as kc
-from nablasim.render.kernels.bins import tile_range
-from nablasim.render.kernels.triangles import AREA, BITS, TILE
+from nablasim.render.kernels.bins import Lists, slots_of
+from nablasim.render.kernels.triangles import AREA, BITS, TILE, Screen
 
 BANDS = 4
 STEEP = 80.0
@@ -22,12 +22,12 @@ def tile_of(band, t, per_band):
 
 
 @kc.func
-def pixel_centre(tile, p, tiles_x, rows, columns, units):
+def pixel_centre(screen: Screen, tile, p):
     """Where pixel p of a tile is on the screen."""
-    i = (tile // tiles_x) * TILE + (p >> BITS)
-    j = (tile % tiles_x) * TILE + (p & (TILE - 1))
-    x = float(2 * j + 1 - columns) / float(columns) * units.x
-    y = float(rows - 1 - 2 * i) / float(rows) * units.y
+    i = (tile // screen.tiles_x) * TILE + (p >> BITS)
+    j = (tile % screen.tiles_x) * TILE + (p & (TILE - 1))
+    x = float(2 * j + 1 - screen.columns) / float(screen.columns) * screen.units.x
+    y = float(screen.rows - 1 - 2 * i) / float(screen.rows) * screen.units.y
     return x, y
 
 
@@ -116,13 +116,8 @@ def odds_of(d2: float, inside: bool, scale: float) -> float:
 @kc.kernel(block=AREA)
 def cover(
     corner: kc.Array[kc.vec(6), 2],
-    edges: kc.Array[kc.vec(22), 2],
-    starts: kc.Array[int, 2],
-    items: kc.Array[int, 2],
-    tiles_x: int,
-    rows: int,
-    columns: int,
-    units: kc.float2,
+    lists: Lists,
+    screen: Screen,
     scale: float,
     limit: float,
     inverse: kc.Array[float, 3],
@@ -130,12 +125,10 @@ def cover(
     """SoftRas: the inverse of Π(1 - D) for each pixel, D = sigmoid(±d² scale), without faces whose d² ≥ limit."""
     band, t, p = kc.tid()
     b, tile = tile_of(band, t, inverse.shape[1])
-    x, y = pixel_centre(tile, p, tiles_x, rows, columns, units)
+    x, y = pixel_centre(screen, tile, p)
     total = 1.0
-    first, last, listed = tile_range(starts, items, b, tile, corner.shape[1])
-    for k in range(first, last):
-        s = items[b, k] if listed else k
-        d, inside, u, v, w = nearest_boundary(edges[b, s], x, y)
+    for s in slots_of(lists, b, tile):
+        d, inside, u, v, w = nearest_boundary(lists.edges[b, s], x, y)
         if inside or d < limit:
             d2 = squared_distance(corner[band, s], x, y, u, v, w)
             total = covered(total, odds_of(d2, inside, scale))

@@ -2,7 +2,7 @@
 
 import kernelc as kc
 from nablasim.render.kernels.coverage import alpha_of
-from nablasim.render.kernels.softras import relative_weight
+from nablasim.render.kernels.softras import Sums, relative_weight
 from nablasim.render.kernels.triangles import BITS, TILE, face_of
 from nablasim.render.kernels.visible import mask_of
 
@@ -28,9 +28,7 @@ def resolve_alpha(inverse: kc.Array[float, 3], tiles_x: int, sampling: int, imag
 
 @kc.kernel
 def resolve_soft(
-    inverse: kc.Array[float, 3],
-    weight: kc.Array[float, 3],
-    colour: kc.Array[kc.float3, 3],
+    sums: Sums,
     top: kc.Array[float, 3],
     background: kc.Array[kc.float3],
     tiles_x: int,
@@ -47,8 +45,8 @@ def resolve_soft(
     behind = background[b]
     for k in range(sampling * sampling):
         t, p = sample_place(i, j, k, sampling, tiles_x)
-        alpha = alpha_of(inverse[b, t, p])
-        c, w = colour[b, t, p], weight[b, t, p]
+        alpha = alpha_of(sums.inverse[b, t, p])
+        c, w = sums.colour[b, t, p], sums.weight[b, t, p]
         if composite != 0:
             c = c * (alpha / (w if w > 0.0 else 1.0)) + behind * (1.0 - alpha)
         else:

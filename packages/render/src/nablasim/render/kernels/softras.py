@@ -8,7 +8,7 @@ back through it needs nothing but the same pass again.
 import functools
 
 import kernelc as kc
-from nablasim.render.kernels.bins import tile_range
+from nablasim.render.kernels.bins import Lists, slots_of
 from nablasim.render.kernels.coverage import (
     covered,
     nearest_boundary,
@@ -17,8 +17,8 @@ from nablasim.render.kernels.coverage import (
     squared_distance,
     tile_of,
 )
-from nablasim.render.kernels.surface import shader, surface_weights
-from nablasim.render.kernels.triangles import AREA
+from nablasim.render.kernels.surface import Surface, shader, surface_weights
+from nablasim.render.kernels.triangles import AREA, Screen, Triangles
 
 NEGLIGIBLE = -60.0
 """exp of this, relative to the nearest face, is nothing in any precision."""
@@ -37,18 +37,20 @@ def relative_weight(nearness: float) -> float:
     return kc.exp(LEAD if low > LEAD else low)
 
 
+@kc.struct
+class Sums:
+    """Of the faces that reach a sample: the inverse of what they leave uncovered, their weights, weighted colours."""
+
+    inverse: kc.Array[float, 3]
+    weight: kc.Array[float, 3]
+    colour: kc.Array[kc.float3, 3]
+
+
 @kc.kernel(block=AREA)
 def nearest_depths(
-    corner: kc.Array[kc.vec(6), 2],
-    slope: kc.Array[kc.vec(4), 2],
-    deep: kc.Array[kc.float3, 2],
-    edges: kc.Array[kc.vec(22), 2],
-    starts: kc.Array[int, 2],
-    items: kc.Array[int, 2],
-    tiles_x: int,
-    rows: int,
-    columns: int,
-    units: kc.float2,
+    triangles: Triangles,
+    lists: Lists,
+    screen: Screen,
     limit: float,
     perspective: int,
     start: float,
@@ -57,15 +59,13 @@ def nearest_depths(
     """The smallest depth of the faces that reach a pixel, at most `start`."""
     band, t, p = kc.tid()
     b, tile = tile_of(band, t, top.shape[1])
-    x, y = pixel_centre(tile, p, tiles_x, rows, columns, units)
+    x, y = pixel_centre(screen, tile, p)
     best = start
-    first, last, listed = tile_range(starts, items, b, tile, edges.shape[1])
-    for k in range(first, last):
-        s = items[b, k] if listed else k
-        e = edges[b, s]
+    for s in slots_of(lists, b, tile):
+        e = lists.edges[b, s]
         d, inside, u, v, w = nearest_boundary(e, x, y)
         if inside or d < limit:
-            q, m, h = corner[b, s], slope[b, s], deep[b, s]
+            q, m, h = triangles.corner[b, s], triangles.slope[b, s], triangles.deep[b, s]
             _, _, _, depth = surface_weights(q, m, h, x, y, perspective, e[21] == 0.0, u, v, w)
             depth = kc.stop_grad(depth)
             best = depth if depth < best else best
@@ -79,33 +79,16 @@ def blend(kind: tuple[bool, ...]):
 
     @kc.kernel(block=AREA)
     def blend_faces(
-        corner: kc.Array[kc.vec(6), 2],
-        slope: kc.Array[kc.vec(4), 2],
-        deep: kc.Array[kc.float3, 2],
-        paint: kc.Array[kc.vec(9), 2],
-        uv: kc.Array[kc.vec(6), 2],
-        texture: kc.Array[kc.float3, 2],
-        normal: kc.Array[kc.vec(9), 2],
-        position: kc.Array[kc.vec(9), 2],
-        pose: kc.Array[kc.vec(12)],
-        sky: kc.Array[kc.vec(30)],
-        material: kc.Array[kc.float4],
-        lights: kc.Array[kc.vec(10), 2],
-        edges: kc.Array[kc.vec(22), 2],
-        starts: kc.Array[int, 2],
-        items: kc.Array[int, 2],
+        triangles: Triangles,
+        surface: Surface,
+        lists: Lists,
         top: kc.Array[float, 3],
-        tiles_x: int,
-        rows: int,
-        columns: int,
-        units: kc.float2,
+        screen: Screen,
         scale: float,
         limit: float,
         perspective: int,
         sharpness: float,
-        inverse: kc.Array[float, 3],
-        weight: kc.Array[float, 3],
-        colour: kc.Array[kc.float3, 3],
+        sums: Sums,
     ):
         """Sums over the faces that reach a pixel: coverage, weights, and weighted colours.
 
@@ -114,34 +97,32 @@ def blend(kind: tuple[bool, ...]):
         """
         band, t, p = kc.tid()
         b, tile = tile_of(band, t, top.shape[1])
-        x, y = pixel_centre(tile, p, tiles_x, rows, columns, units)
+        x, y = pixel_centre(screen, tile, p)
         nearest = kc.stop_grad(top[band, t, p])
         left = 1.0
         total = 0.0
         red, green, blue = 0.0, 0.0, 0.0
-        first, last, listed = tile_range(starts, items, b, tile, edges.shape[1])
-        for k in range(first, last):
-            s = items[b, k] if listed else k
-            e = edges[b, s]
+        for s in slots_of(lists, b, tile):
+            e = lists.edges[b, s]
             d, inside, u, v, w = nearest_boundary(e, x, y)
             if inside or d < limit:
-                q = corner[band, s]
+                q = triangles.corner[band, s]
                 d2 = squared_distance(q, x, y, u, v, w)
                 odds = odds_of(d2, inside, scale)
                 cover = odds / (1.0 + odds)
                 left = covered(left, odds)
-                m, h = slope[band, s], deep[band, s]
+                m, h = triangles.slope[band, s], triangles.deep[band, s]
                 pa, pb, pc, depth = surface_weights(q, m, h, x, y, perspective, e[21] == 0.0, u, v, w)
                 nearness = (nearest - depth) * sharpness
                 if nearness > NEGLIGIBLE:
                     share = cover * relative_weight(nearness)
-                    c = shade(paint, uv, texture, normal, position, pose, sky, material, lights, band, s, pa, pb, pc)
+                    c = shade(surface, band, s, pa, pb, pc)
                     total += share
                     red += share * c.x
                     green += share * c.y
                     blue += share * c.z
-        inverse[band, t, p] = left
-        weight[band, t, p] = total
-        colour[band, t, p] = kc.float3(red, green, blue)
+        sums.inverse[band, t, p] = left
+        sums.weight[band, t, p] = total
+        sums.colour[band, t, p] = kc.float3(red, green, blue)
 
     return blend_faces

@@ -10,6 +10,28 @@ import kernelc as kc
 from nablasim.render.kernels.coverage import clamp01
 
 
+@kc.struct
+class Light:
+    """What lights a surface: normals and positions of corners, the camera, the sky, what surfaces reflect, lamps."""
+
+    normal: kc.Array[kc.vec(9), 2]
+    position: kc.Array[kc.vec(9), 2]
+    pose: kc.Array[kc.vec(12)]
+    sky: kc.Array[kc.vec(30)]
+    material: kc.Array[kc.float4]
+    lamps: kc.Array[kc.vec(10), 2]
+
+
+@kc.struct
+class Surface:
+    """Colours of corners, or a texture and where corners are on it; and light, without which these are what is seen."""
+
+    paint: kc.Array[kc.vec(9), 2] | None
+    uv: kc.Array[kc.vec(6), 2] | None
+    texture: kc.Array[kc.float3, 2] | None
+    light: Light | None
+
+
 @kc.func
 def surface_weights(q, slope, deep, x: float, y: float, perspective: int, flat: bool, u: float, v: float, w: float):
     """Weights of the corners in space at the point of a triangle under (x, y), and its depth.
@@ -91,41 +113,37 @@ def one_light(light, albedo, n, position, to_eye, diffuse: float, specular: floa
 
 
 @kc.func
-def lit(albedo, n, position, eye, sky, material, lights, row, shines: bool, harmonics: bool):
+def lit(albedo, n, position, light: Light, row, shines: bool, harmonics: bool):
     """The colour of a point in all lights. material is ka, kd, ks, shininess; sky the ambient light, then harmonics."""
     n = kc.normalize(n)
+    sky, material, camera = light.sky[row], light.material[row], light.pose[row]
     colour = kc.cw_mul(kc.float3(sky[0], sky[1], sky[2]), albedo) * material[0]
     if harmonics:
         colour = colour + kc.cw_mul(harmonic_light(sky, n), albedo) * material[1]
-    to_eye = kc.normalize(eye - position)
-    for k in range(lights.shape[1]):
+    to_eye = kc.normalize(kc.float3(camera[9], camera[10], camera[11]) - position)
+    for k in range(light.lamps.shape[1]):
         colour = colour + one_light(
-            lights[row, k], albedo, n, position, to_eye, material[1], material[2], material[3], shines
+            light.lamps[row, k], albedo, n, position, to_eye, material[1], material[2], material[3], shines
         )
     return colour
 
 
 @functools.cache
-def shader(textured: bool, wrapped: bool, is_lit: bool, shines: bool, harmonics: bool):
-    """The function that colours a point of a slot, for surfaces of one kind. Arrays that it does not need may be of any
-    size; rows are bands (pictures.Surface)."""
+def shader(wrapped: bool, shines: bool, harmonics: bool):
+    """The function that colours a point of a slot, for surfaces of one kind; rows are bands (pictures.Surface)."""
 
     @kc.func
-    def shade(
-        paint, uv, texture, normal, position, pose, sky, material, lights, row, slot, a: float, b: float, c: float
-    ):
+    def shade(surface: Surface, row, slot, a: float, b: float, c: float):
         """The colour where the corners weigh a, b and c."""
-        if textured:
-            at = mixed_uv(uv[row, slot], a, b, c)
-            colour = kc.texture_wrap(texture, at) if wrapped else kc.texture_clamp(texture, at)
+        if surface.texture is not None:
+            at = mixed_uv(surface.uv[row, slot], a, b, c)
+            colour = kc.texture_wrap(surface.texture, at) if wrapped else kc.texture_clamp(surface.texture, at)
         else:
-            colour = mixed(paint[row, slot], a, b, c)
-        if is_lit:
-            n = mixed(normal[row, slot], a, b, c)
-            place = mixed(position[row, slot], a, b, c)
-            camera = pose[row]
-            eye = kc.float3(camera[9], camera[10], camera[11])
-            colour = lit(colour, n, place, eye, sky[row], material[row], lights, row, shines, harmonics)
+            colour = mixed(surface.paint[row, slot], a, b, c)
+        if surface.light is not None:
+            n = mixed(surface.light.normal[row, slot], a, b, c)
+            place = mixed(surface.light.position[row, slot], a, b, c)
+            colour = lit(colour, n, place, surface.light, row, shines, harmonics)
         return colour
 
     return shade

@@ -22,6 +22,43 @@ shifts are faster in lanes than divisions."""
 AREA = TILE * TILE
 
 
+@kc.struct
+class Screen:
+    """A grid of samples: tiles in a row, rows and columns of samples, and the unit of distances on it."""
+
+    tiles_x: int
+    rows: int
+    columns: int
+    units: kc.float2
+
+
+@kc.struct
+class Triangles:
+    """What slots hold: corners on the screen, how weights change there (bands.slopes), and depths or their inverses."""
+
+    corner: kc.Array[kc.vec(6), 2]
+    slope: kc.Array[kc.vec(4), 2]
+    deep: kc.Array[kc.float3, 2]
+
+
+@kc.struct
+class Lenses:
+    """kx, ky, ox, oy, skew of each frame; whether they see in perspective, and the unit of the screen."""
+
+    lens: kc.Array[kc.vec(5)]
+    perspective: int
+    units: kc.float2
+
+
+@kc.struct
+class Faces:
+    """The vertices of faces; where faces may be clipped, of which corners those of a slot are made, and `part`."""
+
+    faces: kc.Array[int, 2]
+    mix: kc.Array[kc.mat33, 2] | None
+    part: int
+
+
 @kc.func
 def face_of(slot, part, count):
     """The face of a slot; the last one for slots that belong to none. `part` is 0 where a face has one slot."""
@@ -49,21 +86,25 @@ def view_vertices(x: kc.Array[kc.float3, 2], pose: kc.Array[kc.vec(12)], view: k
 
 
 @kc.func
-def to_screen(p, lens, perspective, units):
-    """Of a point in the view; lens is kx, ky, ox, oy, skew."""
-    x = p.x / p.z if perspective != 0 else p.x
-    y = p.y / p.z if perspective != 0 else p.y
-    return kc.float2((lens[0] * x + lens[4] * y + lens[2]) * units.x, (lens[1] * y + lens[3]) * units.y)
+def in_perspective(p, perspective):
+    """A point of the view on the plane at depth 1, or as it is for an orthographic camera."""
+    return p.x / p.z if perspective != 0 else p.x, p.y / p.z if perspective != 0 else p.y
 
 
 @kc.func
-def store_triangle(a, b, c, lens, perspective, units, frame, slot, corner, deep):
+def to_screen(p, lenses: Lenses, frame):
+    """Of a point in the view."""
+    x, y = in_perspective(p, lenses.perspective)
+    q, units = lenses.lens[frame], lenses.units
+    return kc.float2((q[0] * x + q[4] * y + q[2]) * units.x, (q[1] * y + q[3]) * units.y)
+
+
+@kc.func
+def store_triangle(a, b, c, lenses: Lenses, frame, slot, corner, deep):
     """Corners on the screen; and, for interpolation, inverse depths (perspective) or depths (orthographic)."""
-    sa = to_screen(a, lens, perspective, units)
-    sb = to_screen(b, lens, perspective, units)
-    sc = to_screen(c, lens, perspective, units)
+    sa, sb, sc = to_screen(a, lenses, frame), to_screen(b, lenses, frame), to_screen(c, lenses, frame)
     corner[frame, slot] = kc.vec(6)(sa.x, sa.y, sb.x, sb.y, sc.x, sc.y)
-    if perspective != 0:
+    if lenses.perspective != 0:
         deep[frame, slot] = kc.float3(1.0 / a.z, 1.0 / b.z, 1.0 / c.z)
     else:
         deep[frame, slot] = kc.float3(a.z, b.z, c.z)
@@ -73,9 +114,7 @@ def store_triangle(a, b, c, lens, perspective, units, frame, slot, corner, deep)
 def project_faces(
     view: kc.Array[kc.float3, 2],
     faces: kc.Array[int, 2],
-    lens: kc.Array[kc.vec(5)],
-    perspective: int,
-    units: kc.float2,
+    lenses: Lenses,
     count: int,
     corner: kc.Array[kc.vec(6), 2],
     deep: kc.Array[kc.float3, 2],
@@ -85,7 +124,7 @@ def project_faces(
     i, s = kc.tid()
     f = face_of(s, 0, faces.shape[0])
     a, b, c = of_face(view, faces, i, f)
-    store_triangle(a, b, c, lens[i], perspective, units, i, s, corner, deep)
+    store_triangle(a, b, c, lenses, i, s, corner, deep)
     there[i, s] = 1 if s < count else 0
 
 
@@ -158,9 +197,7 @@ def cut(a, b, c, plane, beyond, second):
 def clip_faces(
     view: kc.Array[kc.float3, 2],
     faces: kc.Array[int, 2],
-    lens: kc.Array[kc.vec(5)],
-    perspective: int,
-    units: kc.float2,
+    lenses: Lenses,
     count: int,
     near: float,
     far: float,
@@ -181,7 +218,7 @@ def clip_faces(
     a, b, c = of_face(view, faces, i, f)
     a, b, c, wa, wb, wc, in_front = cut(a, b, c, near, True, second)
     p, q, r, wp, wq, wr, in_reach = cut(a, b, c, far, False, behind)
-    store_triangle(p, q, r, lens[i], perspective, units, i, s, corner, deep)
+    store_triangle(p, q, r, lenses, i, s, corner, deep)
     mp = wa * wp.x + wb * wp.y + wc * wp.z
     mq = wa * wq.x + wb * wq.y + wc * wq.z
     mr = wa * wr.x + wb * wr.y + wc * wr.z
@@ -222,10 +259,8 @@ def grid_cell(x, size):
 def tabulate(
     corner: kc.Array[kc.vec(6), 2],
     there: kc.Array[int, 2],
-    units: kc.float2,
+    screen: Screen,
     reach: float,
-    rows: int,
-    columns: int,
     edges: kc.Array[kc.vec(22), 2],
     box: kc.Array[kc.int4, 2],
 ):
@@ -244,17 +279,17 @@ def tabulate(
     edges[b, s] = kc.vec(22)(
         n0, n1, n2, n3, n4, n5, n6, m0, m1, m2, m3, m4, m5, m6, k0, k1, k2, k3, k4, k5, k6, area if proper else 0.0
     )  # fmt: skip
-    left = (min(q[0], q[2], q[4]) - reach) / units.x
-    right = (max(q[0], q[2], q[4]) + reach) / units.x
-    low = (min(q[1], q[3], q[5]) - reach) / units.y
-    high = (max(q[1], q[3], q[5]) + reach) / units.y
+    left = (min(q[0], q[2], q[4]) - reach) / screen.units.x
+    right = (max(q[0], q[2], q[4]) + reach) / screen.units.x
+    low = (min(q[1], q[3], q[5]) - reach) / screen.units.y
+    high = (max(q[1], q[3], q[5]) + reach) / screen.units.y
     # A pixel more on each side: rounding must not lose one.
-    first_column = kc.clamp(kc.floor(grid_cell(left, float(columns))), -1.0, float(columns))
-    last_column = kc.clamp(kc.ceil(grid_cell(right, float(columns))), -1.0, float(columns))
-    first_row = kc.clamp(kc.floor(grid_cell(-high, float(rows))), -1.0, float(rows))
-    last_row = kc.clamp(kc.ceil(grid_cell(-low, float(rows))), -1.0, float(rows))
-    i0, i1 = max(int(first_row), 0), min(int(last_row), rows - 1)
-    j0, j1 = max(int(first_column), 0), min(int(last_column), columns - 1)
+    first_column = kc.clamp(kc.floor(grid_cell(left, float(screen.columns))), -1.0, float(screen.columns))
+    last_column = kc.clamp(kc.ceil(grid_cell(right, float(screen.columns))), -1.0, float(screen.columns))
+    first_row = kc.clamp(kc.floor(grid_cell(-high, float(screen.rows))), -1.0, float(screen.rows))
+    last_row = kc.clamp(kc.ceil(grid_cell(-low, float(screen.rows))), -1.0, float(screen.rows))
+    i0, i1 = max(int(first_row), 0), min(int(last_row), screen.rows - 1)
+    j0, j1 = max(int(first_column), 0), min(int(last_column), screen.columns - 1)
     if there[b, s] == 0 or i0 > i1 or j0 > j1:
         box[b, s] = kc.int4(1, 0, 1, 0)
     else:
