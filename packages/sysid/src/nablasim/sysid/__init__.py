@@ -10,26 +10,28 @@ and the command `nablasim`.
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-# A function with the name of its module: imported now, or the module would take its place. It needs nothing heavy.
+# Functions with the names of their modules: imported now, or the modules would take their place. They need nothing
+# heavy.
+from nablasim.sysid.look import look
 from nablasim.sysid.sweep import SweepFailed, sweep
 
 if TYPE_CHECKING:
     from nablasim.sysid.fit import Fit, FitFailed
     from nablasim.sysid.identify import Case, prepare
-    from nablasim.sysid.losses import Blur, Moments, Pixels, Pyramid
-    from nablasim.sysid.observations import Pictures, States
-    from nablasim.sysid.parameters import Param
-    from nablasim.sysid.problem import Problem
-    from nablasim.sysid.uncertainty import Estimate, Identifiability
+    from nablasim.sysid.look import CannotLook, Look
+    from nablasim.sysid.problem import Blur, Moments, Param, Pictures, Pixels, Problem, Pyramid, States
+    from nablasim.sysid.trust import Estimate, Identifiability
     from nablasim.sysid.video import Track, Video, load_video, masks
 
 __all__ = [
     "Blur",
+    "CannotLook",
     "Case",
     "Estimate",
     "Fit",
     "FitFailed",
     "Identifiability",
+    "Look",
     "Moments",
     "Param",
     "Pictures",
@@ -41,6 +43,7 @@ __all__ = [
     "Track",
     "Video",
     "load_video",
+    "look",
     "masks",
     "prepare",
     "sweep",
@@ -49,11 +52,9 @@ __all__ = [
 _HOMES = {
     "fit": ("Fit", "FitFailed"),
     "identify": ("Case", "prepare"),
-    "losses": ("Blur", "Moments", "Pixels", "Pyramid"),
-    "observations": ("Pictures", "States"),
-    "parameters": ("Param",),
-    "problem": ("Problem",),
-    "uncertainty": ("Estimate", "Identifiability"),
+    "look": ("CannotLook", "Look"),
+    "problem": ("Blur", "Moments", "Param", "Pictures", "Pixels", "Problem", "Pyramid", "States"),
+    "trust": ("Estimate", "Identifiability"),
     "video": ("Track", "Video", "load_video", "masks"),
 }
 """Where names live. Torch and the compiler are imported when something needs them: a command that only says what is

@@ -15,10 +15,9 @@ import numpy as np
 from nablasim import physics as ph
 from nablasim import render
 from nablasim.sysid.fit import Fit
-from nablasim.sysid.parameters import Param
-from nablasim.sysid.problem import Problem
+from nablasim.sysid.problem import Param, Problem
+from nablasim.sysid.search import Start
 from nablasim.sysid.video import Video
-from nablasim.sysid.windows import Start
 
 TRUTH = {"cube.density": 8.0, "floor.ke": 1500.0, "floor.kd": 12.0, "floor.mu": 0.35}
 """What the search has to find: density (mass), stiffness and damping of the bounce (elasticity), friction."""

@@ -17,13 +17,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from nablasim.sysid.misfit import examine
 from nablasim.sysid.names import nearest
-from nablasim.sysid.parameters import Vector
-from nablasim.sysid.problem import Problem
+from nablasim.sysid.problem import Problem, Vector
 from nablasim.sysid.progress import Shown, shown
-from nablasim.sysid.uncertainty import LEVEL, Certificate, Estimate, certify, uncertified
-from nablasim.sysid.windows import Start, follow
+from nablasim.sysid.search import Start, follow
+from nablasim.sysid.trust import LEVEL, Certificate, Estimate, certify, examine, uncertified
 
 METHODS = ("lm", "lbfgs", "adam")
 HORIZONS = ("grow", "full")
@@ -89,7 +87,7 @@ class Fit:
 
     def table(self) -> Any:
         """The estimates, to print."""
-        from nablasim.sysid.tables import estimates_table
+        from nablasim.sysid.report import estimates_table
 
         return estimates_table(self.estimates)
 
@@ -166,7 +164,7 @@ def _run(
     if method == "lm":
         follow(problem, done[k], grow=horizon == "grow", steps=steps, tolerance=tolerance, on_window=report)
     else:
-        from nablasim.sysid.gradients import descend
+        from nablasim.sysid.search import descend
 
         descend(problem, done[k], method=method, grow=horizon == "grow", steps=steps, on_window=report, **options)
     kept.write(done)

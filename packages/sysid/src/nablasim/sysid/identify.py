@@ -14,12 +14,8 @@ from typing import Any
 import numpy as np
 
 from nablasim.sysid.fit import Fit
-from nablasim.sysid.problem import Problem
-from nablasim.sysid.scenes.build import Stage
-from nablasim.sysid.scenes.estimates import params
-from nablasim.sysid.scenes.reading import Script, read_scene
-from nablasim.sysid.scenes.watching import watch
-from nablasim.sysid.simulation import FAILURES
+from nablasim.sysid.problem import FAILURES, Problem
+from nablasim.sysid.scenes import Script, Stage, params, read_scene, watch
 from nablasim.sysid.video import Video
 
 ALIKE = 0.5

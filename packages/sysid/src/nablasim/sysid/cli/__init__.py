@@ -10,10 +10,11 @@ import typer
 from nablasim.sysid.cli.demo import demo
 from nablasim.sysid.cli.doctor import doctor
 from nablasim.sysid.cli.identify import identify
+from nablasim.sysid.cli.look import look
 from nablasim.sysid.cli.reproduce import reproduce
 
 app = typer.Typer(add_completion=False, no_args_is_help=True, help="Differentiable simulation: find the physics.")
-for command in (identify, reproduce, demo, doctor):
+for command in (look, identify, reproduce, demo, doctor):
     app.command()(command)
 
 

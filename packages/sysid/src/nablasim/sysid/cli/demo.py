@@ -13,7 +13,7 @@ from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, T
 from nablasim.sysid.cli.console import MISSING, check_folder
 
 if TYPE_CHECKING:
-    from nablasim.sysid.windows import Start
+    from nablasim.sysid.search import Start
 
 
 def demo(

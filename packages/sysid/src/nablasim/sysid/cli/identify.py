@@ -11,6 +11,7 @@ import typer
 from rich.markup import escape
 
 from nablasim.sysid.cli.console import FAILED, REFUSED, check_folder, errors, output, refuse, refusing
+from nablasim.sysid.cli.filmed import answer
 
 KEPT = "fit.json"
 """In the folder of the report: what has been done so far."""
@@ -18,28 +19,50 @@ KEPT = "fit.json"
 
 def identify(
     video: Annotated[Path, typer.Argument(help="A video (mp4, gif, ...), or a folder of pictures.")],
-    scene: Annotated[Path, typer.Option(help="The scene file: objects, camera, floor ... in YAML.")],
     estimate: Annotated[str, typer.Option(help="What to find, separated by commas: density,restitution")],
+    scene: Annotated[Path | None, typer.Option(help="The scene file: objects, camera, floor ... in YAML.")] = None,
+    kind: Annotated[
+        str | None, typer.Option("--as", help="Instead of a scene file: throw, bounce, slide, roll or swing.")
+    ] = None,
     report: Annotated[Path, typer.Option(help="Folder for the report, and what has been done so far.")] = Path("out"),
     starts: Annotated[int, typer.Option(min=1, help="How many blind starts there may be.")] = 4,
     seed: Annotated[int, typer.Option(help="Of the blind starts.")] = 0,
     fps: Annotated[float | None, typer.Option(help="Frames per second, if the file is wrong: slow motion.")] = None,
     again: Annotated[bool, typer.Option("--again", help="Begin anew, whatever has been done already.")] = False,
+    diameter: Annotated[str | None, typer.Option(help='With --as: how large the object is, "4 cm".')] = None,
+    length: Annotated[str | None, typer.Option(help='With --as: a line in the picture, x,y,x,y,"1 m".')] = None,
+    gravity: Annotated[str | None, typer.Option(help="With --as: 9.81 m/s² if it is left out.")] = None,
+    angle: Annotated[str | None, typer.Option(help='With --as: of the slope, "9 deg".')] = None,
+    region: Annotated[str | None, typer.Option(help="With --as: where to look, x,y,width,height in pixels.")] = None,
+    object: Annotated[str | None, typer.Option(help="With --as: a place that the object passes, x,y.")] = None,
 ) -> None:
-    """Find out what a filmed object is made of.
+    """Find out what a filmed object is made of: with a scene file, or --as an everyday motion without one.
 
     Stopped half-way, the same command goes on where it was. Exit code 2: the input cannot be used, and nothing was
     written. Exit code 1: the search failed, and what it did until then is in the folder of the report.
     """
+    wanted = [name.strip() for name in estimate.split(",") if name.strip()]
+    if not wanted:
+        raise refuse("there is nothing to find", "name some quantities: --estimate density,restitution")
+    if (scene is None) == (kind is None):
+        raise refuse(
+            "there are both --scene and --as" if scene else "what is to be seen in the video is not said",
+            "--as throw, bounce, slide, roll or swing needs no scene file; --scene scene.yaml describes the rest",
+        )
+    check_folder(report, "--report")
+    if kind is not None:
+        answer(video, kind, wanted, report, fps=fps, diameter=diameter, length=length, gravity=gravity, angle=angle,
+               region=region, place=object)  # fmt: skip
+        return
+    assert scene is not None
+    if any(v is not None for v in (diameter, length, gravity, angle, region, object)):
+        raise refuse("--diameter, --length, --gravity, --angle, --region and --object belong to --as",
+                     "write what they say into the scene file")  # fmt: skip
     import kernelc as kc
     from nablasim import physics as ph
     from nablasim.sysid.fit import FitFailed
     from nablasim.sysid.identify import prepare
 
-    wanted = [name.strip() for name in estimate.split(",") if name.strip()]
-    if not wanted:
-        raise refuse("there is nothing to find", "name some quantities: --estimate density,restitution")
-    check_folder(report, "--report")
     with refusing(ValueError, KeyError):
         case = prepare(video, scene, wanted, fps=fps)
     said = errors()

@@ -13,7 +13,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from nablasim.sysid.tables import Table
+from nablasim.sysid.report import Table
 
 FOUND = 0.01
 """A case is found where every column is this near, relative to the truth."""

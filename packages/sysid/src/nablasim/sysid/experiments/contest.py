@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 
 from nablasim.sysid.experiments.answers import FOUND, Answer, Fitted, by_arm, errors_table, number, summary
 from nablasim.sysid.experiments.experiment import Chapter, Goal, Plate
-from nablasim.sysid.tables import Table
+from nablasim.sysid.report import Table
 
 TRAINING = 100_000
 """The first number of the bodies on which something is trained: never among those that are asked about."""

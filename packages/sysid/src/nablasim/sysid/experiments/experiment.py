@@ -14,7 +14,7 @@ from typing import Any, Protocol
 
 from matplotlib.figure import Figure
 
-from nablasim.sysid.tables import Table
+from nablasim.sysid.report import Table
 
 SIZES = ("ci", "desk", "paper")
 """Seconds, minutes, and the paper's counts."""

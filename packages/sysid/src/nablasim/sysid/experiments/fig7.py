@@ -17,10 +17,8 @@ from nablasim import render
 from nablasim.sysid.experiments.answers import number
 from nablasim.sysid.experiments.experiment import Chapter, Plate
 from nablasim.sysid.experiments.rigid import Rules, camera
-from nablasim.sysid.observations import Pictures
-from nablasim.sysid.parameters import Param
-from nablasim.sysid.problem import Problem
-from nablasim.sysid.tables import Table
+from nablasim.sysid.problem import Param, Pictures, Problem
+from nablasim.sysid.report import Table
 from nablasim.sysid.video import Video
 
 LOOKS = ("one colour", "shading", "texture")

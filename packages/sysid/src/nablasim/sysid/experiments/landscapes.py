@@ -20,9 +20,8 @@ from nablasim.sysid.experiments import sampling
 from nablasim.sysid.experiments.answers import Missing
 from nablasim.sysid.experiments.experiment import Chapter, Plate
 from nablasim.sysid.experiments.valleys import Line, Valleys, valleys
-from nablasim.sysid.parameters import Param
-from nablasim.sysid.problem import Problem
-from nablasim.sysid.tables import Table
+from nablasim.sysid.problem import Param, Problem
+from nablasim.sysid.report import Table
 from nablasim.sysid.video import Video
 
 TRUTH = {"cube.density": 1.0, "floor.ke": 400.0, "floor.mu": 0.4}

@@ -16,8 +16,7 @@ import numpy as np
 from nablasim.sysid.experiments.experiment import SIZES, Chapter, Experiment, goals_table
 from nablasim.sysid.names import nearest
 from nablasim.sysid.report import filled, made_by, svg, write_page
-from nablasim.sysid.results import Mark
-from nablasim.sysid.sweep import sweep
+from nablasim.sysid.sweep import Mark, sweep
 
 
 def experiments() -> dict[str, Experiment]:

@@ -16,10 +16,7 @@ from numpy.typing import NDArray
 from nablasim import physics as ph
 from nablasim import render
 from nablasim.sysid.experiments.shapes import names, shape
-from nablasim.sysid.losses import Loss
-from nablasim.sysid.observations import Pictures, States
-from nablasim.sysid.parameters import Param
-from nablasim.sysid.problem import Problem
+from nablasim.sysid.problem import Loss, Param, Pictures, Problem, States
 from nablasim.sysid.video import Video
 
 FPS = 30

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from nablasim.sysid.baselines.bullet import NOISE, Engine, normalised, reinforce, surprise
 from nablasim.sysid.experiments.answers import Missing
 from nablasim.sysid.experiments.experiment import Plate
-from nablasim.sysid.tables import Table
+from nablasim.sysid.report import Table
 
 CENTRES = (0.5, 1.0, 2.0)
 """Present estimates (kg) around which samples are drawn."""

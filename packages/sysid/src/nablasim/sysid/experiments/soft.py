@@ -16,9 +16,7 @@ from numpy.typing import NDArray
 
 from nablasim import physics as ph
 from nablasim import render
-from nablasim.sysid.observations import Pictures, States
-from nablasim.sysid.parameters import Param
-from nablasim.sysid.problem import Problem
+from nablasim.sysid.problem import Param, Pictures, Problem, States
 from nablasim.sysid.video import Video
 
 DT = 1 / 960

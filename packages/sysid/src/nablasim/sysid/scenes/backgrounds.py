@@ -119,7 +119,8 @@ def _mean(frames: Picture, still: Picture, reach: int) -> Picture:
 
 
 def _from_file(stage: Stage, name: str, size: tuple[int, int]) -> Picture:
-    from PIL import Image, UnidentifiedImageError
+    from nablasim.render.scaling import fit
+    from nablasim.render.video import read_picture
 
     file = stage.script.folder / name
     if not file.is_file():
@@ -127,7 +128,7 @@ def _from_file(stage: Stage, name: str, size: tuple[int, int]) -> Picture:
             ("video", "background"), f"there is no picture {file}; or write `scene`, `median`, or a colour"
         )
     try:
-        picture = Image.open(file).convert("RGB").resize((size[1], size[0]), Image.Resampling.BOX)
-    except (OSError, UnidentifiedImageError) as error:
-        raise stage.script.wrong(("video", "background"), f"{file} is not a picture: {error}") from error
+        picture = fit(read_picture(file), size)  # as the frames are: upright, and not stretched
+    except ValueError as error:
+        raise stage.script.wrong(("video", "background"), str(error)) from error
     return np.asarray(picture, np.float32) / 255

@@ -9,10 +9,10 @@ import numpy as np
 
 from nablasim import physics as ph
 from nablasim import render
-from nablasim.sysid.observations import Pictures
-from nablasim.sysid.restitution import damping_of
+from nablasim.sysid.problem import Pictures
 from nablasim.sysid.scenes.entries import ClothEntry, FixedEntry, ObjectEntry, RigidEntry, ShapeEntry, SoftEntry
 from nablasim.sysid.scenes.reading import BadScene, Script
+from nablasim.sysid.scenes.restitution import damping_of
 
 DAMPING = 100.0
 """N s/m, of a floor that says nothing."""

@@ -15,10 +15,10 @@ from typing import Any
 import numpy as np
 
 from nablasim.sysid.names import nearest
-from nablasim.sysid.parameters import Param
-from nablasim.sysid.restitution import LEAST, MOST, damping_of
+from nablasim.sysid.problem import Param
 from nablasim.sysid.scenes.build import Stage
 from nablasim.sysid.scenes.entries import ClothEntry, RigidEntry, SoftEntry
+from nablasim.sysid.scenes.restitution import LEAST, MOST, damping_of
 from nablasim.sysid.scenes.units import parse_unit, to_number
 
 WIDER = 30.0

@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nablasim import physics as ph
-from nablasim.sysid.losses import Loss, Pixels
-from nablasim.sysid.simulation import Seen, quantity
+from nablasim.sysid.problem.losses import Loss, Pixels
+from nablasim.sysid.problem.simulation import Seen, quantity
 from nablasim.sysid.video import Track, Video
 
 CHUNK = 128
@@ -59,6 +59,15 @@ class Bound(ABC):
     @abstractmethod
     def rows(self, seen: Seen, frames: Sequence[int]) -> Any:
         """(copies, frames, m) as a tensor."""
+
+    @property
+    def pushes(self) -> bool:
+        """Whether `push` works."""
+        return True
+
+    @abstractmethod
+    def push(self, seen: Seen, moved: Seen, frames: Sequence[int]) -> tuple[Any, Any]:
+        """The rows of a run, (frames, m), and how they move, (k, frames, m), where its states do."""
 
     def pictures(self, seen: Seen, frames: Sequence[int]) -> Any:
         """(copies, frames, height, width[, channels]) as a tensor; None where states are observed."""
@@ -124,6 +133,20 @@ class _BoundStates(Bound):
             parts.append(part)
             at += part.shape[2]
         return torch.cat(parts, dim=2)
+
+    def push(self, seen: Seen, moved: Seen, frames: Sequence[int]) -> tuple[Any, Any]:
+        import torch
+
+        # Rows are the numbers themselves, with the sign of a quaternion that the run decides.
+        rows, signs, at = self.rows(seen, frames)[0], [], 0
+        for name in self.names:
+            part = torch.as_tensor(seen[name])[0, list(frames)].to(torch.float64).reshape(len(frames), -1)
+            same = (part * rows[:, at : at + part.shape[1]]).sum(-1, keepdim=True) >= 0
+            signs.append(torch.where(same, 1.0, -1.0).expand_as(part))
+            at += part.shape[1]
+        ways = [torch.as_tensor(moved[name])[:, list(frames)].to(torch.float64) for name in self.names]
+        flat = torch.cat([way.reshape(*way.shape[:2], -1) for way in ways], dim=2)
+        return rows, flat * torch.cat(signs, dim=1)
 
 
 # -- pictures
@@ -217,6 +240,29 @@ class _BoundPictures(Bound):
         flat = corners.reshape(-1, *corners.shape[2:])
         drawn = torch.cat([self._draw(flat[k : k + CHUNK]) for k in range(0, len(flat), CHUNK)])
         return drawn.reshape(*corners.shape[:2], *drawn.shape[1:])
+
+    @property
+    def pushes(self) -> bool:
+        return hasattr(self.given.renderer, "jvp")
+
+    def push(self, seen: Seen, moved: Seen, frames: Sequence[int]) -> tuple[Any, Any]:
+        import torch
+
+        real, some = getattr(torch, self.given.real), list(frames)
+        corners = torch.cat([torch.as_tensor(seen.vertices(name))[0, some] for name in self.names], dim=1).to(real)
+        ways = torch.cat([seen.moved_vertices(name, moved)[:, some] for name in self.names], dim=2).to(real)
+        drawn = [
+            self.given.renderer.jvp(corners[k : k + CHUNK], self.faces, tangents={"vertices": ways[:, k : k + CHUNK]},
+                                    size=self.size, **self.given.paint)
+            for k in range(0, len(corners), CHUNK)
+        ]  # fmt: skip
+        pictures, pushed = torch.cat([p for p, _ in drawn]), torch.cat([t for _, t in drawn], dim=1)
+        if self.channels:
+            pictures, pushed = pictures[..., : self.channels], pushed[..., : self.channels]
+        if isinstance(self.given.loss, Pixels):
+            return self.given.loss(pictures), pushed.reshape(*pushed.shape[:2], -1)
+        each = [torch.func.jvp(self.given.loss, (pictures,), (way,))[1] for way in pushed]
+        return self.given.loss(pictures), torch.stack(each)
 
     def _draw(self, corners: Any) -> Any:
         image = self.given.renderer(corners, self.faces, size=self.size, **self.given.paint)

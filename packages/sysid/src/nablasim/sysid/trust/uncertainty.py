@@ -14,9 +14,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import stats
 
-from nablasim.sysid.misfit import Misfit, examine
-from nablasim.sysid.parameters import Space, Vector
-from nablasim.sysid.problem import Problem, Slopes
+from nablasim.sysid.problem import Problem, Slopes, Space, Vector
+from nablasim.sysid.trust.misfit import Misfit, examine
 
 LEVEL = 0.9
 NEAR = 0.3

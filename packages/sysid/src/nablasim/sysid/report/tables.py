@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from nablasim.sysid.uncertainty import Estimate
+from nablasim.sysid.trust import Estimate
 
 
 @dataclass(frozen=True)

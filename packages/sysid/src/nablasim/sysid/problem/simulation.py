@@ -31,6 +31,16 @@ class Seen:
             self._known[name] = self._cut(quantity(self._trajectory, name))
         return self._known[name]
 
+    def moved_vertices(self, name: str, moved: Seen) -> Any:
+        """How the corners of this run move, (k, frames, n, 3), where `moved` says how its states do."""
+        import torch
+
+        surface = self._trajectory.layout.surfaces[name]
+        names = ["x", "rot"] if surface.points is not None else ["x"]
+        at = tuple(torch.as_tensor(self[f"{name}.{what}"][0]) for what in names)
+        ways = tuple(torch.as_tensor(moved[f"{name}.{what}"]) for what in names)
+        return torch.func.vmap(lambda *way: torch.func.jvp(surface.vertices, at, way)[1])(*ways)
+
     def vertices(self, name: str) -> Any:
         """The corners of an object's triangles, (copies, frames, n, 3)."""
         if name not in self._known:
@@ -83,6 +93,20 @@ class Simulation:
         if not works.any():
             return None, works
         return self._attempt({n: v[works] for n, v in values.items()}, int(works.sum()), frames), works
+
+    @property
+    def pushes(self) -> bool:
+        """Whether tangents of the model can be computed: those of scenes can."""
+        return isinstance(self.model, ph.Model)
+
+    def push(self, values: Mapping[str, Any], tangents: Mapping[str, Any], frames: int) -> tuple[Seen, Seen]:
+        """Run once, and see how it moves where values do, (k, ...) each; failures are raised."""
+        options = {**self.options}
+        if options.pop("checkpoint", None) is None and options.get("substeps") == "auto":
+            del options["substeps"]
+        run, moved = ph.jvp(self.model.replace(values), tangents, dt=self.dt, steps=int(self.steps[frames - 1]),
+                            every=self.every, check=False, primal=True, **options)  # fmt: skip
+        return Seen(run, self._frames(frames), True), Seen(moved, self._frames(frames), False)
 
     def track(self, values: Mapping[str, Any], frames: int) -> Seen:
         """Run once with tensors that may require gradients; failures are raised."""

@@ -12,21 +12,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from nablasim import physics as ph
-from nablasim.sysid.losses import Loss
 from nablasim.sysid.names import nearest
-from nablasim.sysid.observations import Bound, bind
-from nablasim.sysid.parameters import Param, Space, Vector
-from nablasim.sysid.simulation import Seen, Simulation
+from nablasim.sysid.problem.losses import Loss
+from nablasim.sysid.problem.observations import Bound, bind
+from nablasim.sysid.problem.parameters import Param, Space, Vector
+from nablasim.sysid.problem.simulation import FAILURES, Seen, Simulation
 
 if TYPE_CHECKING:
     from nablasim.sysid.fit import Fit
-    from nablasim.sysid.uncertainty import Identifiability
+    from nablasim.sysid.trust import Identifiability
 
 ROWS_AT_ONCE = 256
 """Rows of copies and frames that are in memory at once while slopes are summed."""
@@ -149,12 +149,19 @@ class Problem:
         return np.where(np.isfinite(found), found, np.inf)
 
     def slopes(
-        self, u: Vector, frames: int | None = None, step: float | None = None, *, keep: bool = False
-    ) -> Slopes | None:
-        """Misfit, gradient and normal matrix at a point, from a batch of runs beside it; None if the point fails.
+        self, u: Vector, frames: int | None = None, step: float | None = None, *, keep: bool = False,
+        by: Literal["differences", "tangents"] = "differences",
+    ) -> Slopes | None:  # fmt: skip
+        """Misfit, gradient and normal matrix at a point; None if the point fails.
 
         keep: the Jacobian as well, unless it is large
+        by: "differences" of a batch of runs beside the point, `step` apart; or exact "tangents", pushed through
+            physics and pictures in one sweep
         """
+        if by == "tangents":
+            return self._pushed_slopes(np.asarray(u, np.float64), frames or self.frames, keep)
+        if by != "differences":
+            raise ValueError(f'slopes are by "differences" or "tangents", not {by!r}')
         frames, n = frames or self.frames, self.space.size
         points = self._beside(u, step or self.bound.step)
         seen, works = self.simulation.run(self.space.values(points), frames)
@@ -185,9 +192,19 @@ class Problem:
             return None
         return Slopes(np.array(u), squares, gradient, normal, spread, self.bound.target.shape[1], whole)
 
-    def jacobian(self, u: Vector, frames: int | None = None) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """r (frames, m) and J (n, frames, m) as they are, for few and small frames."""
+    def jacobian(
+        self, u: Vector, frames: int | None = None, *, by: Literal["differences", "tangents"] | None = None
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """r (frames, m) and J (n, frames, m) as they are, for few and small frames.
+
+        by: exact "tangents" in one sweep, the default wherever the model and the observation have them, or
+            "differences" of runs beside the point
+        """
         frames = frames or self.frames
+        if by == "tangents" or (by is None and self.pushes):
+            pushed = self.bound.push(*self._push(np.asarray(u, np.float64), frames), range(frames))
+            exact, J = (x.numpy().astype(np.float64) for x in pushed)
+            return exact - self.bound.target[:frames], J
         points, n = self._beside(u, self.bound.step), self.space.size
         seen, works = self.simulation.run(self.space.values(points), frames)
         if seen is None or not works.all():
@@ -195,6 +212,45 @@ class Problem:
         rows = self._numbers(seen, range(frames)).astype(np.float64)
         width = np.array([points[1 + j, j] - points[1 + n + j, j] for j in range(n)])
         return rows[0] - self.bound.target, (rows[1 : n + 1] - rows[n + 1 :]) / width[:, None, None]
+
+    @property
+    def pushes(self) -> bool:
+        """Whether slopes can be exact tangents: of scenes, seen as states or by our own renderers."""
+        return self.simulation.pushes and self.bound.pushes
+
+    def _push(self, u: Vector, frames: int) -> tuple[Seen, Seen]:
+        """A run, and how it moves in every direction of the space."""
+        import torch
+
+        if not self.pushes:
+            raise ValueError("this model, or what is seen of it, has no tangents: slopes are by differences")
+        at = torch.tensor(u, dtype=torch.float64)
+        values, ways = self.space.values(at), torch.func.jacfwd(self.space.values)(at)
+        along = {name: way.movedim(-1, 0).numpy() for name, way in ways.items()}
+        return self.simulation.push({name: value.numpy() for name, value in values.items()}, along, frames)
+
+    def _pushed_slopes(self, u: Vector, frames: int, keep: bool) -> Slopes | None:
+        n, m = self.space.size, self.bound.target.shape[1]
+        try:
+            seen, moved = self._push(u, frames)
+        except FAILURES:
+            return None
+        squares, gradient = np.zeros(frames), np.zeros((frames, n))
+        normal, spread = np.zeros((frames, n, n)), np.zeros((frames, n, n))
+        whole = np.zeros((n, frames, m), self.bound.target.dtype) if keep and n * frames * m <= LARGEST else None
+        for some in self._chunks(frames, n + 1):
+            rows, J = (x.numpy().astype(np.float64) for x in self.bound.push(seen, moved, some))
+            r = rows - self.bound.target[some]
+            if whole is not None:
+                whole[:, some] = J
+            squares[some] = np.einsum("fm,fm->f", r, r)
+            gradient[some] = np.einsum("nfm,fm->fn", J, r)
+            for k, frame in enumerate(some):
+                a = J[:, k]
+                normal[frame], spread[frame] = a @ a.T, (a * r[k] ** 2) @ a.T
+        if not np.isfinite(squares).all() or not np.isfinite(normal).all():
+            return None
+        return Slopes(np.array(u), squares, gradient, normal, spread, m, whole)
 
     def gradient(self, u: Vector, frames: int | None = None) -> tuple[float, Vector]:
         """The mean of squares and its gradient, by one sweep back through pictures and physics: for many params."""
@@ -245,7 +301,7 @@ class Problem:
 
     def identifiability(self, **options: Any) -> Identifiability:
         """What these frames can tell about the params, before any fit. See `sysid.uncertainty.identifiability`."""
-        from nablasim.sysid.uncertainty import identifiability
+        from nablasim.sysid.trust import identifiability
 
         return identifiability(self, **options)
 

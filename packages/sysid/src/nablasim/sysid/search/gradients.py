@@ -13,10 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize
 
-from nablasim.sysid.parameters import Axis, Vector
-from nablasim.sysid.problem import Problem
-from nablasim.sysid.simulation import FAILURES
-from nablasim.sysid.windows import Start, next_window
+from nablasim.sysid.problem import FAILURES, Axis, Problem, Vector
+from nablasim.sysid.search.windows import Start, next_window
 
 
 def descend(

@@ -18,8 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import lsq_linear
 
-from nablasim.sysid.parameters import Vector
-from nablasim.sysid.problem import Problem, Slopes
+from nablasim.sysid.problem import Problem, Slopes, Vector
 
 FACTORS = np.array([0.1, 1.0, 10.0])
 LEAST, MOST = 1e-9, 1e9

@@ -12,9 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from nablasim.sysid.lm import refine
-from nablasim.sysid.parameters import Vector
-from nablasim.sysid.problem import Problem, Slopes
+from nablasim.sysid.problem import Problem, Slopes, Vector
+from nablasim.sysid.search.lm import refine
 
 PIXEL = 1.0
 """How far a prediction may be off before the window ends."""

@@ -23,7 +23,7 @@ from typing import Any
 
 from filelock import FileLock, Timeout
 
-from nablasim.sysid.content import NoContent, digest
+from nablasim.sysid.sweep.content import NoContent, digest
 
 SEAL = b"nablasim"
 """Between a pickle and its digest."""

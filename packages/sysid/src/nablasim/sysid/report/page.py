@@ -16,7 +16,7 @@ import numpy as np
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
-from nablasim.sysid.films import shown
+from nablasim.sysid.report.films import shown
 
 if TYPE_CHECKING:
     from nablasim.sysid.fit import Fit
@@ -52,7 +52,7 @@ def write_page(file: Path, page: str) -> Path:
 def filled(template: str, **content: Any) -> str:
     """A template of this package with its content."""
     environment = jinja2.Environment(
-        loader=jinja2.PackageLoader("nablasim.sysid"), autoescape=True, undefined=jinja2.StrictUndefined
+        loader=jinja2.PackageLoader("nablasim.sysid.report"), autoescape=True, undefined=jinja2.StrictUndefined
     )
     return environment.get_template(template).render(**content)
 

@@ -13,9 +13,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from nablasim.sysid.pools import Dask, Job, Loky, Outcome, Pool, Ray, Run, Serial
 from nablasim.sysid.progress import shown
-from nablasim.sysid.results import Folder, Mark, Nowhere
+from nablasim.sysid.sweep.pools import Dask, Job, Loky, Outcome, Pool, Ray, Run, Serial
+from nablasim.sysid.sweep.results import Folder, Mark, Nowhere
 
 BACKENDS = ("loky", "dask", "ray", "serial")
 LOOK = 0.2
