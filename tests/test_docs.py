@@ -93,6 +93,15 @@ USER = """
 import kernelc as kc
 
 x = kc.zeros(3, dtype=kc.float3, requires_grad=True)
+
+
+@kc.struct
+class Spring:
+    stiffness: float
+    rest: float
+
+
+spring = Spring(stiffness=2.0, rest=1.0)
 with kc.Tape() as tape:
     pass
 kc.config.debug = True

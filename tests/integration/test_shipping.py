@@ -16,6 +16,7 @@ from nablasim import physics as ph
 from nablasim import render
 
 MODES = ("softras", "dibr", "hard")
+AHEAD = {"physics": "nablasim.physics.ahead", "render": "nablasim.render.kernels.ahead"}
 OUTPUTS = ("rgba", "silhouette", "depth", "normals", "face", "object", "flow")
 
 
@@ -36,13 +37,13 @@ def launched(monkeypatch):
 
 
 def missing(plans, package):
-    """What the wheel of a package would not have: kernels, and the numbers that are given as arrays."""
-    declared = importlib.import_module(f"nablasim.{package}.kernels.ahead").AHEAD
-    boxed = {one.kernel: {name for name in one.boxed if name in one.kernel.values} for one in declared}
+    """What the wheel of a package would not have: kernels, by the numbers given as arrays and the members left out."""
+    declared = importlib.import_module(AHEAD[package]).AHEAD
+    known = {(one.kernel, one.given_as_arrays, one.left_out) for one in declared}
     own = [plan for plan in plans if plan.kernel.source.function.__module__.startswith(f"nablasim.{package}.")]
     assert own
-    wrong = {f"{p.kernel.name} with {', '.join(p.variant.boxed) or 'numbers'}" for p in own
-             if boxed.get(p.kernel) != set(p.variant.boxed)}  # fmt: skip
+    wrong = {f"{p.kernel.name} with {p.variant.boxed} as arrays, without {p.variant.lacks}" for p in own
+             if (p.kernel, p.variant.boxed, p.variant.lacks) not in known}  # fmt: skip
     apart = {p.kernel.name for p in own if set(p.contiguous) != set(p.arrays)}
     return wrong | apart
 
@@ -91,6 +92,16 @@ def test_hard_ground_and_self_contact(launched, on_tape):
     ph.energy(model)
     names = {plan.kernel.name for plan in launched}
     assert {"self_contact_forces", "edge_contact_forces", "point_contact_forces", "face_hit_forces"} <= names
+    assert not missing(launched, "physics")
+
+
+@pytest.mark.parametrize("integrator", ["semi_implicit", "backward_euler"])
+@pytest.mark.parametrize("ground", [False, True])
+def test_bodies_with_and_without_planes(launched, ground, integrator):
+    scene = ph.Scene().add_rigid("cube", ph.Box(0.2, 0.2, 0.2), mass=1.0, pos=(0, 0.09, 0))
+    model = (scene.add_ground("floor") if ground else scene).build()
+    mass = torch.tensor(1.0, requires_grad=True)
+    ph.rollout(model.replace({"cube.mass": mass}), dt=1e-3, steps=1, integrator=integrator)["cube"].x.sum().backward()
     assert not missing(launched, "physics")
 
 

@@ -1,4 +1,4 @@
-"""kernelc imports and runs where torch is not installed, and imports nothing that it does not need."""
+"""kernelc imports and runs where torch and JAX are not installed, and imports nothing that it does not need."""
 
 import subprocess
 import sys
@@ -9,7 +9,7 @@ SCRIPT = """
 
     class Refuse:
         def find_spec(self, name, path=None, target=None):
-            if name.split(".")[0] in ("torch", "scipy", "hypothesis"):
+            if name.split(".")[0] in ("torch", "jax", "jaxlib", "scipy", "hypothesis"):
                 raise ModuleNotFoundError(f"No module named {name!r}", name=name)
 
     sys.meta_path.insert(0, Refuse())
@@ -45,21 +45,22 @@ def test_kernels_and_gradients_run_without_torch(tmp_path):
     assert out == ["[1.0, 4.0, 9.0] [2.0, 4.0, 6.0]"]
 
 
-def test_kc_torch_says_that_torch_is_missing(tmp_path):
+def test_kc_torch_and_kc_jax_say_what_is_missing(tmp_path):
     out = run(tmp_path, """
         import kernelc as kc
-        for ask in (lambda: kc.torch, lambda: kc.zeros(3).torch()):
+        for ask in (lambda: kc.torch, lambda: kc.zeros(3).torch(), lambda: kc.jax):
             try:
                 ask()
             except ModuleNotFoundError as error:
                 print(error.name)
         print(hasattr(kc, "nonsense"))
     """)  # fmt: skip
-    assert out == ["torch", "torch", "False"]
+    assert out == ["torch", "torch", "jax", "False"]
 
 
 def test_import_takes_nothing_heavy():
     code = "import kernelc, sys; print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=True)
     taken = set(done.stdout.split())
-    assert "numpy" in taken and not taken & {"torch", "scipy", "hypothesis", "pandas", "matplotlib", "cmake", "pytest"}
+    heavy = {"torch", "jax", "scipy", "hypothesis", "pandas", "matplotlib", "cmake", "pytest"}
+    assert "numpy" in taken and not taken & heavy

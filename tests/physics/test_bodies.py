@@ -119,7 +119,7 @@ def test_a_symmetric_top_precesses():
     L = np.array([2.0, 4.0, 0.0])
     rate = np.linalg.norm(L) / 2
     axis = rotation(top.rot)[:, :, 1]
-    turned = ph.rotation.rotation_matrix(ph.quat(L, rate * n * dt)) @ axis[0]
+    turned = ph.geometry.rotation_matrix(ph.quat(L, rate * n * dt)) @ axis[0]
     np.testing.assert_allclose(axis[-1], turned, rtol=0, atol=1e-9)
 
 

@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 
 import kernelc as kc
 from nablasim import physics as ph
-from nablasim.physics.kernels.shapes import shape_contact
-from nablasim.physics.rotation import rotation_matrix
-from nablasim.physics.stability import CONTACT_SAFETY
+from nablasim.physics.geometry.rotation import rotation_matrix
+from nablasim.physics.geometry.shapes_kernels import shape_contact
+from nablasim.physics.laws.limits import CONTACT_SAFETY
 
 G = 9.81
 seeds = st.integers(0, 2**32 - 1)

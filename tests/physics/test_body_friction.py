@@ -37,13 +37,14 @@ def test_a_box_on_a_slope_creeps_with_the_rate_of_the_law_and_does_not_buzz(kf, 
     assert np.abs(v - v.mean(axis=0)).max() < (1e-4 if real == "float32" else 1e-5) + 0.02 * creep
 
 
-@pytest.mark.parametrize("height", [0.1, 0.5])
-@pytest.mark.parametrize("mu", [0.35, 0.6, 2.0])
-def test_a_box_on_hard_ground_holds_below_the_angle_of_friction(mu, height):
-    model, down = box_on_a_slope(np.radians(17), size=(0.4, height, 0.4), mu=mu, hard=True)
+@pytest.mark.parametrize("real", ["float32", "float64"])
+@pytest.mark.parametrize("height", [0.1, 0.2, 0.4, 0.5])
+@pytest.mark.parametrize("mu", [0.35, 0.6, 1.0, 3.0])
+def test_a_box_on_hard_ground_holds_below_the_angle_of_friction(mu, height, real):
+    model, down = box_on_a_slope(np.radians(17), size=(0.4, height, 0.4), mu=mu, hard=True, real=real)
     box = ph.rollout(model, dt=DT, steps=3000).numpy()["box"]
-    assert np.abs((box.x[-1] - box.x[2000]) @ down) / (1000 * DT) < 1e-6
-    assert np.abs(box.v[2000:]).max() < 1e-6
+    assert np.abs((box.x[-1] - box.x[2000]).astype(float) @ down) / (1000 * DT) < 1e-6
+    assert np.abs(box.v[2000:]).max() < (2e-4 if real == "float32" else 1e-6)
 
 
 @pytest.mark.parametrize("ground", [{"hard": True}, stiff(1e5, 0.0)], ids=["hard", "compliant"])

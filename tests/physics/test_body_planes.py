@@ -64,7 +64,7 @@ def test_a_cube_tumbles_and_comes_to_rest():
     assert (np.diff(energies) < 1e-3).all()
     assert np.abs(body.v[-1]).max() < 1e-3 and np.abs(body.omega[-1]).max() < 1e-3
     assert body.x[-1, 1] == pytest.approx(0.5 - 5 * G / (4 * 2e3), abs=1e-4)
-    up = np.abs(ph.rotation.rotation_matrix(body.rot[-1])[1])
+    up = np.abs(ph.geometry.rotation_matrix(body.rot[-1])[1])
     np.testing.assert_allclose(np.sort(up), [0, 0, 1], atol=1e-3)  # it lies on a side
 
 
@@ -111,7 +111,7 @@ def test_a_can_that_spins_on_its_end_is_braked_and_one_that_leans_falls_back():
     assert abs(frames(spinning, dt=2e-4, steps=3000, every=3000).omega[-1, 1]) < 0.1
     leaning = scene(ph.Cylinder(0.1, 0.2), pos=(0, 0.13, 0), rot=ph.quat((0.3, 0, 1), 0.3), floor=floor)
     end = frames(leaning.build("float64"), dt=2e-4, steps=10_000, every=10_000)
-    assert ph.rotation.rotation_matrix(end.rot[-1])[1, 1] > 1 - 1e-4
+    assert ph.geometry.rotation_matrix(end.rot[-1])[1, 1] > 1 - 1e-4
 
 
 def test_a_slope_holds_below_the_angle_of_friction_and_not_above():
@@ -131,7 +131,7 @@ def test_contact_turns_with_the_world(seed):
     rng = np.random.default_rng(seed)
     q = rng.normal(size=4)
     q /= np.linalg.norm(q)
-    R, rot = ph.rotation.rotation_matrix(q), rng.normal(size=4)
+    R, rot = ph.geometry.rotation_matrix(q), rng.normal(size=4)
     model = _KEPT.setdefault(
         "cone", scene(ph.Cone(0.2, 0.5), floor={"kd": 50.0, "kf": 20.0, "mu": 0.4}).build("float64")
     )

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nablasim.physics.checkpoints import Plan, backward_order, plan
+from nablasim.physics.time.checkpoints import Plan, backward_order, plan
 
 
 def play(made):

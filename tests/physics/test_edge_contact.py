@@ -8,8 +8,10 @@ from hypothesis import strategies as st
 
 import kernelc as kc
 from nablasim import physics as ph
-from nablasim.physics.kernels import edge_contact
-from nablasim.physics.systems.edge_contact import near_edges
+from nablasim.physics.laws.contact import edge_contact_kernels as edge_contact
+from nablasim.physics.laws.contact import touching_kernels as touching
+from nablasim.physics.laws.contact.edge_contact import near_edges
+from nablasim.physics.laws.deformable import particles_kernels as particles
 
 seeds = st.integers(0, 2**32 - 1)
 GRID = ph.TriMesh.grid((1.0, 0.8), cells=(5, 4))
@@ -117,9 +119,9 @@ def test_momenta_are_kept_and_the_motion_turns_with_its_start(seed):
 
 def bare(x, v, thick=THICK, mu=0.3, smoothing=0.0, ke=1.0):
     """Forces on the ends of two edges, by the kernel alone."""
-    given = [kc.array(np.array(x, float), dtype=kc.float3), kc.array(np.array(v, float), dtype=kc.float3)]
+    given = particles.Particles(*(kc.array(np.array(a, float), dtype=kc.float3) for a in (x, v)))
     f = kc.zeros(4, dtype=kc.float3, real=kc.float64)
-    kc.launch(edge_contact.edge_contact_forces, 2, [*given, *table(4, thick, [ke, 0.1, 0.2, mu], smoothing)], [f])
+    kc.launch(edge_contact.edge_contact_forces, 2, [given, *table(4, thick, [ke, 0.1, 0.2, mu], smoothing)], [f])
     return f.numpy().copy()
 
 
@@ -129,8 +131,9 @@ def table(n, thick, four, smoothing, requires_grad=False):
     numbers = kc.array(np.tile(four, (n, 1)).astype(float), dtype=kc.float4, requires_grad=requires_grad)
     law, touch, smooth = kc.array(np.ones(n, np.int32)), kc.array(np.full(n, 0.01)), kc.array(np.full(n, smoothing))
     ends = kc.array(np.arange(n, dtype=np.int32).reshape(-1, 2))
-    lists = [kc.array(np.array(numbers, np.int32)) for numbers in ([0, 1, 1], [1])]
-    return [kc.array(np.arange(n, dtype=np.int32)), reals, numbers, law, touch, smooth, ends, *lists]
+    contacts = touching.Contacts(*(kc.array(np.array(numbers, np.int32)) for numbers in ([0, 1, 1], [1])))
+    rows = kc.array(np.arange(n, dtype=np.int32))
+    return [touching.Vertices(rows, reals, numbers, law, touch, smooth), ends, contacts]
 
 
 @given(seeds)
@@ -171,7 +174,8 @@ def test_parallel_edges_have_finite_gradients_and_no_force(angle):
     a = [kc.array(values, dtype=kc.float3, requires_grad=True) for values in (x, np.ones((4, 3)))]
     f = kc.zeros(4, dtype=kc.float3, real=kc.float64)
     with kc.Tape() as tape:
-        kc.launch(edge_contact.edge_contact_forces, 2, [*a, *table(4, THICK, [1.0, 0.1, 0.2, 0.3], 0.0)], [f])
+        given = [particles.Particles(*a), *table(4, THICK, [1.0, 0.1, 0.2, 0.3], 0.0)]
+        kc.launch(edge_contact.edge_contact_forces, 2, given, [f])
     tape.backward(grads={f: np.ones((4, 3))})
     assert np.abs(f.numpy()).max() < 1e-12 and all(np.abs(part.grad.numpy()).max() < 1e-6 for part in a)
 
@@ -185,9 +189,10 @@ def test_the_adjoint_of_the_kernels(smoothing):
         reals = [kc.array(values, dtype=kc.float3, requires_grad=True) for values in (x, rng.normal(size=(4, 3)))]
         rest = table(4, 0.1, [2.0, 0.3, 0.4, 0.5], smoothing, requires_grad=True)
         f, e = kc.zeros(4, dtype=kc.float3, real=kc.float64), kc.zeros(2, real=kc.float64)
-        kc.testing.gradcheck(edge_contact.edge_contact_forces, 2, [*reals, *rest], [f], wrt=[0, 1, 3, 4], rtol=1e-4)
-        given = [reals[0], *rest[:3], rest[5], *rest[6:]]
-        kc.testing.gradcheck(edge_contact.edge_contact_energies, 2, given, [e], wrt=[0, 2, 3], rtol=1e-4)
+        given, wrt = [particles.Particles(*reals), *rest], [rest[0].thickness, rest[0].four]
+        kc.testing.gradcheck(edge_contact.edge_contact_forces, 2, given, [f], wrt=[*reals, *wrt], rtol=1e-4)
+        given, wrt = [reals[0], *rest], [reals[0], *wrt]
+        kc.testing.gradcheck(edge_contact.edge_contact_energies, 2, given, [e], wrt=wrt, rtol=1e-4)
         kc.launch(edge_contact.edge_contact_energies, 2, given, [e])
         assert e.numpy()[0] > 0
 

@@ -8,7 +8,12 @@ from hypothesis import strategies as st
 
 import kernelc as kc
 from nablasim import physics as ph
-from nablasim.physics.kernels import face_hits, pairing
+from nablasim.physics.laws.contact import face_hits_kernels as face_hits
+from nablasim.physics.laws.contact import pairing_kernels as pairing
+from nablasim.physics.laws.contact.compliant_kernels import Contact
+from nablasim.physics.laws.contact.planes_kernels import Particles
+from nablasim.physics.laws.rigid.bodies_kernels import Bodies, Forces, Points
+from nablasim.physics.laws.rigid.surfaces_kernels import Grids, Meshes, Surfaces
 
 seeds = st.integers(0, 2**32 - 1)
 SHEET = ph.TriMesh.grid((0.6, 0.6), cells=(2, 2)).moved(pos=(-0.3, -0.3, 0)).moved(rot=ph.quat((1, 0, 0), -np.pi / 2))
@@ -176,30 +181,41 @@ def test_the_adjoint_of_the_kernels():
 
     px = real([[-0.3, 0, -0.2], [0.4, 0.02, -0.3], [0, 0.01, 0.5], [0.5, 0.1, 0.4]], kc.float3)
     corners, body = whole([[0, 1, 2], [1, 3, 2]]), whole([0, 1])
-    points = [whole([0, 1]), whole([1, 2]), real([[0.01, 0, 0], [0.1, 0, 0], [-0.1, 0.02, 0]], kc.float3),
-              real([0.06, 0.05, 0.04]), real([1.0, 0.4, 0.6])]  # fmt: skip
+
+    def zeros(count, element=kc.float3):
+        return kc.zeros(count, dtype=element, real=kc.float64)
+
+    local, ball = real([[0.01, 0, 0], [0.1, 0, 0], [-0.1, 0.02, 0]], kc.float3), real([0.06, 0.05, 0.04])
+    points = Points(local, ball, zeros(3, float), real([1.0, 0.4, 0.6]), whole([0, 1]), whole([1, 2]))
     place = [real([[0.05, 0.04, 0.02], [0.3, 0.1, 0.2]], kc.float3), real(rng.normal(size=(2, 4)), kc.quat)]
-    moving = [real(rng.normal(size=(2, 3)), kc.float3), real(rng.normal(size=(2, 3)), kc.float3)]
+    velocities = [real(rng.normal(size=(2, 3)), kc.float3), real(rng.normal(size=(2, 3)), kc.float3)]
     com, mass = real(0.02 * rng.normal(size=(2, 3)), kc.float3), real([1.0, 2.0])
-    inverse = real([np.eye(3)] * 2, kc.mat33)
-    rest = [whole([0, 0]), real([[1, 2, 2], [1, 3, 3]], kc.float3), real([[0, 0, 0, 1], [0, 0, 0, 1]], kc.float4)]
-    rows = [corners, body, real([0.02, 0.03]), real([[2, 0.1, 0.2, 0.3], [3, 0.2, 0.1, 0.4]], kc.float4)]
-    law = [whole([1, 1]), kc.array(np.full(2, 0.02)), kc.array(np.full(2, 0.005))]
+    inverse, crowd = real([np.eye(3)] * 2, kc.mat33), real([[1, 2, 2], [1, 3, 3]], kc.float3)
+    bodies = Bodies(*place, *velocities, zeros(2), mass, com, zeros(2, kc.mat33), inverse, whole([0, 0]), crowd)
+    none = whole([0, 0])
+    meshes = Meshes(whole([[0, 0, 0]]), none, none, none, none, zeros(2), zeros(2))
+    grids = Grids(none, whole([[0, 0, 0]] * 2), zeros(2), zeros(2), zeros(2, float))
+    surfaces = Surfaces(none, zeros(2), real([[0, 0, 0, 1], [0, 0, 0, 1]], kc.float4), points, meshes, grids)
+    four = real([[2, 0.1, 0.2, 0.3], [3, 0.2, 0.1, 0.4]], kc.float4)
+    contact = Contact(four, whole([1, 1]), kc.array(np.full(2, 0.02)), kc.array(np.full(2, 0.005)))
+    hits = face_hits.FaceHits(corners, body, real([0.02, 0.03]), contact)
     pv, weight = real(rng.normal(size=(n, 3)), kc.float3), real([1.0, 2.0, 0.0, 1.5])
-    given = [px, pv, weight, 0.01, *place, *moving, com, mass, inverse, *rest, *points, *rows, *law]
-    sums = [kc.zeros(k, dtype=kc.float3, real=kc.float64) for k in (n, 2, 2)]
-    wrt = [0, 1, 4, 5, 6, 7, 8, 9, 10, 16, 17, 18, 21, 22]
-    kc.testing.gradcheck(face_hits.face_hit_forces, 2, given, sums, wrt=wrt, rtol=1e-4)
-    e = kc.zeros(2, real=kc.float64)
-    given = [px, *place, *points, *rows, law[2]]
-    kc.testing.gradcheck(face_hits.face_hit_energies, 2, given, [e], wrt=[0, 1, 2, 5, 6, 7, 10, 11], rtol=1e-4)
+    given = [Particles(px, pv, zeros(n), weight, zeros(n)), bodies, surfaces, hits]
+    wrt = ["particles.x", "bodies.x", "bodies.rot", "surfaces.points.local", "surfaces.points.ball",
+           "surfaces.points.share", "hits.thickness", "hits.contact.four"]  # fmt: skip
+    moves = ["particles.v", *(f"bodies.{member}" for member in ("v", "omega", "com", "mass", "inverse"))]
+    sums = [Forces(zeros(2), zeros(2))]
+    kc.testing.gradcheck(face_hits.face_hit_forces, 2, [*given, 0.01], sums, wrt=[*wrt, *moves], rtol=1e-4)
+    e = zeros(2, float)
+    kc.testing.gradcheck(face_hits.face_hit_energies, 2, given, [e], wrt=wrt, rtol=1e-4)
     kc.launch(face_hits.face_hit_energies, 2, given, [e])
     assert (e.numpy() > 0).all()
     unset = [real([-1e30] * 2) for _ in range(4)]
-    given = [*unset, real([3.0, 4.0]), real([0.1, 0.2]), corners, body, real(np.full((2, 4), -1e30), kc.float4),
-             real(rng.uniform(1, 2, n)), real([1.0, 2.0]), whole([0, 1])]  # fmt: skip
-    four = kc.zeros(2, dtype=kc.float4, real=kc.float64)
-    kc.testing.gradcheck(pairing.pair_with_triangle, 2, given, [four], wrt=[4, 5, 9, 10])
+    scene = pairing.Defaults(*unset, real([3.0, 4.0]), real([0.1, 0.2]))
+    partners = pairing.Partners(real(np.full((2, 4), -1e30), kc.float4), real([1.0, 2.0]), whole([0, 1]))
+    given = [scene, corners, body, partners, real(rng.uniform(1, 2, n))]
+    wrt = ["scene.rate", "scene.ratio", "bodies.mass", "particle_mass"]
+    kc.testing.gradcheck(pairing.pair_with_triangle, 2, given, [zeros(2, kc.float4)], wrt=wrt)
 
 
 def test_copies_of_a_batch_do_not_touch_each_other():

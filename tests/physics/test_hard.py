@@ -6,7 +6,11 @@ import torch
 
 import kernelc as kc
 from nablasim import physics as ph
-from nablasim.physics.kernels import hard
+from nablasim.physics.laws.contact import hard_kernels as hard
+from nablasim.physics.laws.contact import planes_kernels as planes
+from nablasim.physics.laws.contact.body_planes_kernels import Planes
+from nablasim.physics.laws.contact.compliant_kernels import Contact
+from nablasim.physics.laws.rigid.bodies_kernels import Bodies, Forces, Points
 
 DT = 1 / 400
 
@@ -101,29 +105,30 @@ def test_adjoints_of_the_kernels():
     def points(count):
         return real(count, 3, element=kc.float3)
 
+    def zeros(count, element=float):
+        return kc.zeros(count, dtype=element, real=kc.float64)
+
     normals = rng.normal(size=(n, 3))
     normal = kc.array(normals / np.linalg.norm(normals, axis=1, keepdims=True), dtype=kc.float3, requires_grad=True)
     law = kc.array(np.full(n, hard.HARD, np.int32))
     offset, mu = real(n, low=0.0, high=0.5), real(n, low=0.1)
-    given = [points(b), points(b), points(b), real(b, low=0.5), points(b), 0.3, whole(b), normal, offset, mu, law]
-    out = [kc.zeros(b, dtype=kc.float3, real=kc.float64)]
-    kc.testing.gradcheck(hard.hard_plane_forces, n, given, out, wrt=[0, 1, 2, 3, 4, 7, 8, 9])
+    particles = planes.Particles(points(b), points(b), points(b), real(b, low=0.5), points(b))
+    unused = kc.array(np.ones(n))
+    pairs = planes.Planes(whole(b), normal, offset, unused, unused, unused, mu, law, unused, unused)
+    kc.testing.gradcheck(hard.hard_plane_forces, n, [particles, pairs, 0.3], [zeros(b, kc.float3)])
 
     rot = rng.normal(size=(b, 4))
     rot = kc.array(rot / np.linalg.norm(rot, axis=1, keepdims=True), dtype=kc.quat, requires_grad=True)
     root = rng.normal(size=(b, 3, 3))
     inverse = kc.array(root @ root.transpose(0, 2, 1) + np.eye(3), dtype=kc.mat33, requires_grad=True)
-    moving = [points(b), rot, points(b), points(b), points(b), points(b)]
-    features = [points(m), real(m, low=0.1, high=0.3), real(m, low=0.3), 0.3]
-    plane = [whole(b), whole(m), normal, offset]
-    given = [*moving, real(b, low=0.5), inverse, *features, *plane, law]
-    wrt = [i for i, a in enumerate(given) if getattr(a, "requires_grad", False)]
-    kc.testing.gradcheck(hard.hard_body_weights, n, given, [kc.zeros(b, real=kc.float64)], wrt=wrt)
-    given = [*moving, *features, *plane, law, real(b, low=0.5)]
-    wrt = [i for i, a in enumerate(given) if getattr(a, "requires_grad", False)]
-    sums = [kc.zeros(b, dtype=kc.float3, real=kc.float64) for _ in range(2)]
-    press = kc.zeros(n, dtype=kc.float4, real=kc.float64)
-    kc.testing.gradcheck(hard.hard_body_forces, n, given, [*sums, press], wrt=wrt)
+    state, gravity, com = [points(b), rot, points(b), points(b)], points(b), points(b)
+    bodies = Bodies(*state, gravity, real(b, low=0.5), com, inverse, inverse, whole(1), gravity)
+    features = Points(points(m), real(m, low=0.1, high=0.3), real(m, low=0.3), unused, whole(1), whole(1))
+    plane = Planes(whole(b), whole(m), normal, offset, Contact(zeros(n, kc.float4), law, unused, unused))
+    given = [bodies, features, plane, 0.3]
+    kc.testing.gradcheck(hard.hard_body_weights, n, given, [zeros(b)])
+    out = [Forces(zeros(b, kc.float3), zeros(b, kc.float3)), zeros(n, kc.float4)]
+    kc.testing.gradcheck(hard.hard_body_forces, n, [*given, real(b, low=0.5)], out)
 
 
 def test_implicit_steps_refuse_it():

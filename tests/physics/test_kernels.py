@@ -4,7 +4,14 @@ import numpy as np
 import pytest
 
 import kernelc as kc
-from nablasim.physics.kernels import air, bending, loads, membrane, particles, planes, springs, tets
+from nablasim.physics.laws.contact import planes_kernels as planes
+from nablasim.physics.laws.deformable import air_kernels as air
+from nablasim.physics.laws.deformable import bending_kernels as bending
+from nablasim.physics.laws.deformable import loads_kernels as loads
+from nablasim.physics.laws.deformable import membrane_kernels as membrane
+from nablasim.physics.laws.deformable import particles_kernels as particles
+from nablasim.physics.laws.deformable import springs_kernels as springs
+from nablasim.physics.laws.deformable import tets_kernels as tets
 
 N, M = 6, 7
 
@@ -20,6 +27,9 @@ class Maker:
 
     def points(self, n=N):
         return kc.array(self.rng.normal(size=(n, 3)), dtype=kc.float3, requires_grad=True)
+
+    def particles(self):
+        return particles.Particles(self.points(), self.points())
 
     def positive(self, n, low=0.5, high=2.0):
         return kc.array(self.rng.uniform(low, high, n), requires_grad=True)
@@ -37,36 +47,37 @@ def zeros(n=N, dtype=kc.float3):
 
 
 def test_springs(make):
-    spring = [make.points(), make.points(), make.rows(M, 2), make.positive(M), make.positive(M), make.positive(M)]
-    kc.testing.gradcheck(springs.spring_forces, M, spring, [zeros()])
-    kc.testing.gradcheck(springs.actuated_spring_forces, M, [*spring, make.positive(M, 0, 0.5)], [zeros()])
-    given = [spring[0], spring[2], spring[3], spring[4], make.positive(M, 0, 0.5)]
-    kc.testing.gradcheck(springs.spring_energies, M, given, [zeros(M, float)])
+    net = springs.Springs(make.rows(M, 2), make.positive(M), make.positive(M), make.positive(M))
+    kc.testing.gradcheck(springs.spring_forces, M, [make.particles(), net], [zeros()])
+    kc.testing.gradcheck(springs.spring_energies, M, [make.points(), net], [zeros(M, float)])
+    net.actuation = make.positive(M, 0, 0.5)
+    kc.testing.gradcheck(springs.spring_forces, M, [make.particles(), net], [zeros()])
+    kc.testing.gradcheck(springs.spring_energies, M, [make.points(), net], [zeros(M, float)])
 
 
 def test_particles(make):
     weight = kc.array(np.array([1.5, 0.0, 0.7, 2.0, 0.0, 1.0]), requires_grad=True)
-    given = [make.points(), make.points(), make.points(), weight, make.points(), 0.1]
-    kc.testing.gradcheck(particles.integrate_particles, N, given, [zeros(), zeros()], wrt=[0, 1, 2, 4])
+    now, f, gravity, after = make.particles(), make.points(), make.points(), particles.Particles(zeros(), zeros())
     moving = kc.array(np.array([1.5, 0.5, 0.7, 2.0, 0.2, 1.0]), requires_grad=True)
-    kc.testing.gradcheck(particles.integrate_particles, N, [*given[:3], moving, *given[4:]], [zeros(), zeros()])
-    touching = [*given[:3], make.points(), moving, *given[4:]]
-    kc.testing.gradcheck(particles.integrate_touching_particles, N, touching, [zeros(), zeros()])
+    for contact_f in (None, make.points()):
+        given = [now, f, contact_f, weight, gravity, 0.1]
+        smooth = [now, f, gravity] if contact_f is None else [now, f, contact_f, gravity]
+        kc.testing.gradcheck(particles.integrate_particles, N, given, [after], wrt=smooth)
+        kc.testing.gradcheck(particles.integrate_particles, N, [now, f, contact_f, moving, gravity, 0.1], [after])
     free = kc.array(np.array([1, 0, 1, 1, 0, 1], dtype=np.int32))
     kc.testing.gradcheck(particles.invert_masses, N, [make.positive(N), free], [zeros(N, float)])
     kc.testing.gradcheck(particles.copy_masses, N, [make.positive(N)], [zeros(N, float)])
-    given = [make.points(), make.points(), make.positive(N), make.points()]
+    given = [make.particles(), make.positive(N), make.points()]
     kc.testing.gradcheck(particles.kinetic_energies, N, given, [zeros(N, float)])
 
 
 def test_tets(make):
     solid = [make.rows(M, 4), make.matrices(M), make.positive(M), make.positive(M), make.positive(M)]
-    activation, damping = make.positive(M, -0.3, 0.3), make.positive(M)
-    kc.testing.gradcheck(tets.tet_forces, M, [make.points(), *solid], [zeros()])
-    kc.testing.gradcheck(tets.activated_tet_forces, M, [make.points(), *solid, activation], [zeros()])
-    given = [make.points(), make.points(), *solid, activation, damping]
-    kc.testing.gradcheck(tets.damped_tet_forces, M, given, [zeros()])
-    kc.testing.gradcheck(tets.tet_energies, M, [make.points(), *solid, activation], [zeros(M, float)])
+    for activation in (None, make.positive(M, -0.3, 0.3)):
+        for damping in (None, make.positive(M)):
+            given = [make.particles(), tets.Tets(*solid, activation, damping)]
+            kc.testing.gradcheck(tets.tet_forces, M, given, [zeros()])
+        kc.testing.gradcheck(tets.tet_energies, M, [make.points(), tets.Tets(*solid, activation)], [zeros(M, float)])
 
 
 def test_set_up_of_tets(make):
@@ -75,44 +86,48 @@ def test_set_up_of_tets(make):
     given = [make.positive(M), make.positive(M), make.rows(M, 4)]
     kc.testing.gradcheck(tets.tet_masses, M, given, [zeros(N, float)])
     moduli = [zeros(M, float), zeros(M, float)]
-    kc.testing.gradcheck(tets.copy_moduli, M, [make.positive(M), make.positive(M)], moduli)
-    given = [make.positive(M), make.positive(M), make.positive(M), make.positive(M, 0.1, 0.4)]
-    kc.testing.gradcheck(tets.convert_moduli, M, given, moduli)
+    for young in (None, make.positive(M)):
+        given = tets.Moduli(make.positive(M), make.positive(M), young, make.positive(M, 0.1, 0.4))
+        kc.testing.gradcheck(tets.convert_moduli, M, [given], moduli)
 
 
 def test_membranes(make):
     sheet = [make.rows(M, 3), make.points(M), make.positive(M), make.positive(M), make.positive(M)]
-    kc.testing.gradcheck(membrane.membrane_forces, M, [make.points(), *sheet], [zeros()])
-    given = [make.points(), make.points(), *sheet, make.positive(M)]
-    kc.testing.gradcheck(membrane.damped_membrane_forces, M, given, [zeros()])
-    kc.testing.gradcheck(membrane.membrane_energies, M, [make.points(), *sheet], [zeros(M, float)])
+    for damping in (None, make.positive(M)):
+        given = [make.particles(), membrane.Triangles(*sheet, damping)]
+        kc.testing.gradcheck(membrane.membrane_forces, M, given, [zeros()])
+    given = [make.points(), membrane.Triangles(*sheet)]
+    kc.testing.gradcheck(membrane.membrane_energies, M, given, [zeros(M, float)])
     given = [make.points(), make.rows(M, 3)]
     kc.testing.gradcheck(membrane.rest_triangles, M, given, [zeros(M), zeros(M, float)], rtol=1e-4)
     cloth = kc.array(np.arange(M, dtype=np.int32) % 2)
-    kc.testing.gradcheck(membrane.cloth_areas, M, [make.positive(M), cloth], [zeros(2, float)])
-    given = [make.positive(M), make.positive(M), make.positive(M), cloth, make.positive(2), make.rows(M, 3)]
+    weighing = membrane.Weighing(make.positive(M), make.positive(M), cloth)
+    kc.testing.gradcheck(membrane.cloth_areas, M, [make.positive(M), weighing], [zeros(2, float)])
+    given = [make.positive(M), weighing, make.positive(2), make.rows(M, 3)]
     kc.testing.gradcheck(membrane.cloth_masses, M, given, [zeros(N, float)])
 
 
 def test_bending(make):
     hinge = [make.rows(M, 4), make.positive(M), make.positive(M, -1, 1), make.positive(M, -1, 1)]
-    kc.testing.gradcheck(bending.hinge_forces, M, [make.points(), *hinge], [zeros()], rtol=1e-4)
-    given = [make.points(), make.points(), *hinge, make.positive(M)]
-    kc.testing.gradcheck(bending.damped_hinge_forces, M, given, [zeros()], rtol=1e-4)
-    kc.testing.gradcheck(bending.hinge_energies, M, [make.points(), *hinge], [zeros(M, float)], rtol=1e-4)
+    for damping in (None, make.positive(M)):
+        given = [make.particles(), bending.Hinges(*hinge, damping)]
+        kc.testing.gradcheck(bending.hinge_forces, M, given, [zeros()], rtol=1e-4)
+    given = [make.points(), bending.Hinges(*hinge)]
+    kc.testing.gradcheck(bending.hinge_energies, M, given, [zeros(M, float)], rtol=1e-4)
     kc.testing.gradcheck(bending.rest_angles, M, [make.points(), make.rows(M, 4)], [zeros(M, float)], rtol=1e-4)
 
 
 def test_air(make):
-    given = [make.points(), make.points(), make.rows(M, 3), make.points(M), make.positive(M), make.positive(M)]
+    given = [make.particles(), make.rows(M, 3), air.Air(make.points(M), make.positive(M), make.positive(M))]
     kc.testing.gradcheck(air.air_forces, M, given, [zeros()])
 
 
 def test_loads(make):
     rows, impulse = kc.array(np.arange(M, dtype=np.int32) % N), kc.array(np.arange(M, dtype=np.int32) % 2)
     times = [kc.array(np.linspace(0, 0.2, M)), kc.array(np.full(M, 0.5))]
-    given = [rows, make.points(M), make.positive(M), *times, impulse, kc.array(np.array([1], np.int32)), 1, 0.05]
-    kc.testing.gradcheck(loads.load_forces, M, given, [zeros()], wrt=[1, 2])
+    given = loads.Loads(rows, make.points(M), make.positive(M), *times, impulse)
+    first, wrt = kc.array(np.array([1], np.int32)), ["loads.force", "loads.share"]
+    kc.testing.gradcheck(loads.load_forces, M, [given, first, 1, 0.05], [zeros()], wrt=wrt)
 
 
 @pytest.mark.parametrize("law", [0, 1])
@@ -127,10 +142,9 @@ def test_planes(make, law, smoothing):
     four = [make.positive(n, 5, 20), make.positive(n, 0.1, 2), make.positive(n, 0.1, 20), make.positive(n, 0.1, 1)]
     fixed = [kc.array(np.full(n, law, np.int32)), kc.array(np.full(n, 0.1)), kc.array(np.full(n, smoothing))]
     offset, pushed = make.positive(n, -0.5, 0.5), [make.points(), make.points(), make.points(), make.positive(N)]
-    given = [*pushed, make.points(), 0.05, particle, normal, offset, *four, *fixed]
-    kc.testing.gradcheck(planes.plane_forces, n, given, [zeros()], wrt=[0, 1, 2, 3, 4, 7, 8, 9, 10, 11, 12])
-    given = [given[0], particle, normal, offset, four[0], fixed[2]]
-    kc.testing.gradcheck(planes.plane_energies, n, given, [zeros(n, float)], wrt=[0, 2, 3, 4])
+    given = [planes.Particles(*pushed, make.points()), planes.Planes(particle, normal, offset, *four, *fixed)]
+    kc.testing.gradcheck(planes.plane_forces, n, [*given, 0.05], [zeros()])
+    kc.testing.gradcheck(planes.plane_energies, n, given, [zeros(n, float)])
 
 
 def test_bounds_of_stiffness_hold_the_true_one(make):
@@ -148,3 +162,21 @@ def test_bounds_of_stiffness_hold_the_true_one(make):
     mass = np.repeat(ph.vertex_masses(mesh, 1e3), 3)
     fastest = np.sqrt(np.linalg.eigvalsh(K / np.sqrt(np.outer(mass, mass)))[-1])
     assert ph.stable_dt(model) < 2 / fastest < 2.5 * ph.stable_dt(model)
+
+
+def test_columns_are_passed_as_one_bundle():
+    @kc.struct
+    class Net:
+        ke: kc.Array[float]
+        stretched: kc.Array[float] | None
+
+    from nablasim.physics.model import Arrays, Column
+
+    ke, rest = Column("net.ke"), Column("net.rest", optional=True)
+    k = kc.ones(3)
+    left_out = Arrays(None, "float32", {"net.ke": k, "net.rest": k}, frozenset())
+    bundle = left_out.bundle(Net, ke, stretched=rest)
+    assert bundle.ke is k and bundle.stretched is None
+    assert left_out.bundle(Net, ke, stretched=rest) is bundle, "made once: launches note what is in it"
+    assert Arrays(None, "float32", {"net.ke": k, "net.rest": k}, frozenset({"net.rest"})).bundle(
+        Net, ke, stretched=rest).stretched is k

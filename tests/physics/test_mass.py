@@ -8,9 +8,15 @@ from hypothesis.extra import numpy as hnp
 
 import kernelc as kc
 from nablasim import physics as ph
-from nablasim.physics.kernels.mass import body_mass_properties, face_moments, lump_masses, tet_volumes, triangle_areas
-from nablasim.physics.mass import Bodies, Lumping, lumped_masses, mass_properties
-from nablasim.physics.rotation import rotation_matrix
+from nablasim.physics.geometry.mass import Bodies, Lumping, lumped_masses, mass_properties
+from nablasim.physics.geometry.mass_kernels import (
+    body_mass_properties,
+    face_moments,
+    lump_masses,
+    tet_volumes,
+    triangle_areas,
+)
+from nablasim.physics.geometry.rotation import rotation_matrix
 
 SEEDS = st.integers(0, 10_000)
 

@@ -9,7 +9,7 @@ from scipy.integrate import solve_ivp
 
 import kernelc as kc
 from nablasim import physics as ph
-from nablasim.physics.standalone import Frames
+from nablasim.physics.model.standalone import Frames
 
 SIMPLE = {"length": 0.7, "mass": 1.3, "angle": 2.5, "rate": -0.4, "gravity": 9.81, "damping": 0.05}
 DOUBLE = {

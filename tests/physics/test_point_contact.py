@@ -8,7 +8,9 @@ from hypothesis import strategies as st
 
 import kernelc as kc
 from nablasim import physics as ph
-from nablasim.physics.kernels import point_contact
+from nablasim.physics.laws.contact import point_contact_kernels as point_contact
+from nablasim.physics.laws.contact import touching_kernels as touching
+from nablasim.physics.laws.deformable import particles_kernels as particles
 
 seeds = st.integers(0, 2**32 - 1)
 POINTS, PAIRS = ph.spring_grid((0.4, 0.4), (4, 4))
@@ -149,12 +151,13 @@ def test_the_adjoint_of_the_kernels(smoothing):
     same = kc.array(np.arange(n, dtype=np.int32))
     law, touch, smooth = kc.array(np.ones(n, np.int32)), kc.array(np.full(n, 0.02)), kc.array(np.full(n, smoothing))
     first, second = np.triu_indices(n, 1)
-    lists = [kc.array(np.searchsorted(first, np.arange(n + 1)).astype(np.int32)), kc.array(second.astype(np.int32))]
+    start = kc.array(np.searchsorted(first, np.arange(n + 1)).astype(np.int32))
     f, e = kc.zeros(n, dtype=kc.float3, real=kc.float64), kc.zeros(n, real=kc.float64)
-    given = [x, v, same, thick, four, law, touch, smooth, same, *lists]
-    kc.testing.gradcheck(point_contact.point_contact_forces, n, given, [f], wrt=[0, 1, 3, 4], rtol=1e-4)
-    given = [x, same, thick, four, smooth, same, *lists]
-    kc.testing.gradcheck(point_contact.point_contact_energies, n, given, [e], wrt=[0, 2, 3], rtol=1e-4)
+    vertices = touching.Vertices(same, thick, four, law, touch, smooth)
+    mine, wrt = [vertices, same, touching.Contacts(start, kc.array(second.astype(np.int32)))], [thick, four]
+    given = [particles.Particles(x, v), *mine]
+    kc.testing.gradcheck(point_contact.point_contact_forces, n, given, [f], wrt=[x, v, *wrt], rtol=1e-4)
+    kc.testing.gradcheck(point_contact.point_contact_energies, n, [x, *mine], [e], wrt=[x, *wrt], rtol=1e-4)
 
 
 def test_copies_of_a_batch_do_not_touch_each_other():

@@ -8,6 +8,7 @@ import torch
 
 import kernelc as kc
 from nablasim import physics as ph
+from nablasim.physics.model import Column
 
 MESH = ph.TetMesh.box((0.2, 0.1, 0.1), cells=(2, 1, 1))
 
@@ -125,8 +126,8 @@ def test_models_travel_between_processes():
 
 
 def test_a_system_of_that_name_is_there_already():
-    from nablasim.physics.systems import register
-    from nablasim.physics.systems.springs import Springs
+    from nablasim.physics.laws import register
+    from nablasim.physics.laws.deformable.springs import Springs
 
     with pytest.raises(ValueError, match=r"springs.ke.*there is one of that name already"):
         register(Springs())
@@ -152,3 +153,11 @@ def test_a_rollout_goes_on_from_its_last_state():
     assert torch.equal(rest["gear"].x, whole["gear"].x[10:])
     with pytest.raises(KeyError, match="there is no object 'gaer': did you mean 'gear'"):
         whole["gaer"]
+
+
+def test_a_name_that_is_taken_does_not_take_another_value():
+    draft = ph.Scene().add_rigid("ball", ph.Sphere(0.1), density=100.0)._draft
+    column, rows = Column("halos.radius"), draft.rows("halos", 1)
+    draft.parameter("ball.radius", column, rows, 0.1, unit="m")
+    with pytest.raises(ValueError, match=r"there is a parameter 'ball\.radius' already, whose value is 0\.1, not 0\.5"):
+        draft.parameter("ball.radius", column, rows, 0.5, unit="m")

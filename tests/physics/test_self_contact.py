@@ -8,7 +8,9 @@ from hypothesis import strategies as st
 
 import kernelc as kc
 from nablasim import physics as ph
-from nablasim.physics.kernels import self_contact, touching
+from nablasim.physics.laws.contact import self_contact_kernels as self_contact
+from nablasim.physics.laws.contact import touching_kernels as touching
+from nablasim.physics.laws.deformable import particles_kernels as particles
 
 seeds = st.integers(0, 2**32 - 1)
 GRID = ph.TriMesh.grid((1.0, 0.8), cells=(5, 4))
@@ -340,9 +342,10 @@ def test_the_adjoint_of_the_forces():
     arrays = [kc.array(values, dtype=element, requires_grad=True) for values, element in reals]
     rows = kc.array(np.arange(n, dtype=np.int32))
     law, touch, smoothing = kc.array(np.ones(n, np.int32)), kc.array(np.full(n, 0.02)), kc.array(np.full(n, 0.004))
-    contacts = [kc.array(GRID.faces.copy()), kc.array(start), kc.array(pairs[:, 1].copy())]
+    contacts = touching.Contacts(kc.array(start), kc.array(pairs[:, 1].copy()))
     f, e = kc.zeros(n, dtype=kc.float3, real=kc.float64), kc.zeros(n, real=kc.float64)
-    given = [*arrays[:2], rows, *arrays[2:], law, touch, smoothing, *contacts]
-    kc.testing.gradcheck(self_contact.self_contact_forces, n, given, [f], wrt=[0, 1, 3, 4], rtol=1e-4)
-    given = [arrays[0], rows, *arrays[2:], smoothing, *contacts]
-    kc.testing.gradcheck(self_contact.self_contact_energies, n, given, [e], wrt=[0, 2, 3], rtol=1e-4)
+    mine = [touching.Vertices(rows, *arrays[2:], law, touch, smoothing), kc.array(GRID.faces.copy()), contacts]
+    given = [particles.Particles(*arrays[:2]), *mine]
+    kc.testing.gradcheck(self_contact.self_contact_forces, n, given, [f], wrt=arrays, rtol=1e-4)
+    given, wrt = [arrays[0], *mine], [arrays[0], *arrays[2:]]
+    kc.testing.gradcheck(self_contact.self_contact_energies, n, given, [e], wrt=wrt, rtol=1e-4)

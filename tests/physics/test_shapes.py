@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 import kernelc as kc
 from nablasim import physics as ph
-from nablasim.physics.kernels.shapes import shape_distances, shape_mass_properties
+from nablasim.physics.geometry.shapes_kernels import shape_distances, shape_mass_properties
 
 SIZES = st.floats(0.2, 3.0)
 SHAPES = st.one_of(

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 import kernelc as kc
 from nablasim import physics as ph
-from nablasim.physics.kernels.smoke import advect_smoke, push_air
-from nablasim.physics.projection import Projection, Staggered
+from nablasim.physics.laws import smoke_kernels as kernels
+from nablasim.physics.laws.projection import Projection, Staggered
 
 SEEDS = st.integers(0, 10_000)
 BOUNDARIES = ["periodic", "closed", ("periodic", "closed"), ("closed", "periodic")]
@@ -146,14 +146,15 @@ def test_kernels_have_the_right_gradients(boundary):
     def leaf(n):
         return kc.array(rng.normal(size=n), requires_grad=True)
 
-    grids = [layout.indices[f"gas_grids.{n}"] for n in ("numbers", "first_cell", "first_face")]
-    tail = [*grids, np.array(smoke.grid.h), np.array([0.07])]
-    places = [layout.indices[f"gas_cells.{n}"] for n in ("place", "grid")]
-    inputs = [leaf(faces), leaf(cells), leaf(cells), leaf(1), *places]
-    assert kc.testing.gradcheck(advect_smoke, cells, [*inputs, *tail], [kc.zeros(cells, real=kc.float64)])
-    places = [layout.indices[f"gas_faces.{n}"] for n in ("place", "cells", "grid")]
-    inputs = [leaf(faces), leaf(cells), leaf(2 * cells), leaf(1), *places]
-    assert kc.testing.gradcheck(push_air, faces, [*inputs, *tail], [kc.zeros(faces, real=kc.float64)])
+    def indices(table, *names):
+        return [kc.array(layout.indices[f"{table}.{name}"]) for name in names]
+
+    grids = kernels.Grids(*indices("gas_grids", "numbers", "first_cell", "first_face"), kc.array(smoke.grid.h))
+    gas, dt = kernels.Gas(leaf(faces), leaf(cells)), kc.array([0.07])
+    given = [gas, leaf(cells), leaf(1), kernels.Cells(*indices("gas_cells", "grid", "place")), grids, dt]
+    assert kc.testing.gradcheck(kernels.advect_smoke, cells, given, [kc.zeros(cells, real=kc.float64)])
+    given = [gas, leaf(2 * cells), leaf(1), kernels.Faces(*indices("gas_faces", "grid", "place", "cells")), grids, dt]
+    assert kc.testing.gradcheck(kernels.push_air, faces, given, [kc.zeros(faces, real=kc.float64)])
 
 
 QUANTITIES = ["velocity", "density", "force", "source", "buoyancy", "decay"]

@@ -5,8 +5,8 @@ import pytest
 import torch
 
 from nablasim import physics as ph
-from nablasim.physics.rotation import rotation_matrix
-from nablasim.physics.surfaces import Surface
+from nablasim.physics.geometry.rotation import rotation_matrix
+from nablasim.physics.model.surfaces import Surface
 
 
 @pytest.fixture(scope="module")

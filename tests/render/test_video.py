@@ -111,3 +111,32 @@ def test_what_cannot_be_read_or_written(tmp_path):
         video.write_video(tmp_path / "a.mp4", np.full((2, 4, 4), np.nan))
     with pytest.raises(ValueError, match="fps"):
         video.write_video(tmp_path / "a.mp4", moving_square(), fps=0)
+
+
+def test_grey_values_of_16_bits_keep_their_brightness(tmp_path):
+    grey = np.linspace(0, 65535, 64 * 48).reshape(48, 64)
+    Image.fromarray(grey.astype(np.uint16)).save(tmp_path / "0.png")
+    frames = video.read_video(tmp_path).frames
+    assert np.allclose(frames[0], grey[..., None] / 65535, atol=0.51 / 255)
+
+
+@pytest.mark.parametrize("kind", [np.float32, np.int32])
+def test_pictures_that_do_not_say_what_is_white_are_refused(tmp_path, kind):
+    Image.fromarray(np.ones((8, 8), kind)).save(tmp_path / "0.tif")
+    with pytest.raises(ValueError, match=r"0\.tif cannot be read as a picture: .* do not say what is white"):
+        video.read_video(tmp_path)
+
+
+@pytest.mark.parametrize("kind", [np.uint16, np.int64, np.complex128, object])
+def test_frames_are_bytes_or_real_numbers(tmp_path, kind):
+    """Larger integers would all be white."""
+    frames = np.full((2, 8, 8, 3), 100, kind)
+    for use in (video.contact_sheet, lambda f: video.write_image(tmp_path / "0.png", f[0])):
+        with pytest.raises(ValueError, match=r"bytes .* or of real numbers"):
+            use(frames)
+
+
+def test_pictures_have_one_three_or_four_channels(tmp_path):
+    for channels in (2, 5):
+        with pytest.raises(ValueError, match="not of shape"):
+            video.write_image(tmp_path / "0.png", np.zeros((8, 8, channels)))

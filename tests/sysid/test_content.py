@@ -15,7 +15,7 @@ import torch
 from small_scenes import beam, beam_problem, pendulum_problem, silhouette
 
 from nablasim import render, sysid
-from nablasim.sysid.content import NoContent, digest
+from nablasim.sysid.sweep.content import NoContent, digest
 
 
 class Thing:
@@ -98,7 +98,7 @@ def test_a_closure_counts_by_what_it_holds():
 def test_tensors_count_by_their_numbers_when_torch_comes_later():
     code = """
         import sys
-        from nablasim.sysid.content import NoContent, digest
+        from nablasim.sysid.sweep.content import NoContent, digest
         assert "torch" not in sys.modules, "this test needs a module that does not import torch itself"
         import torch
         half = torch.arange(4.0)[::2]
@@ -125,7 +125,7 @@ def module(folder, name, text):
 
 def in_a_process(folder, statement, seed="1"):
     """The digests that a fresh process finds."""
-    code = f"import sys, json; sys.path.insert(0, {str(folder)!r})\nfrom nablasim.sysid.content import digest\n"
+    code = f"import sys, json; sys.path.insert(0, {str(folder)!r})\nfrom nablasim.sysid.sweep.content import digest\n"
     command = [sys.executable, "-c", code + statement]
     done = subprocess.run(command, capture_output=True, text=True, check=True, env={"PYTHONHASHSEED": seed})
     return json.loads(done.stdout)

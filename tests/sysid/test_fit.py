@@ -9,8 +9,8 @@ from small_scenes import beam, beam_problem, film, pendulum_problem
 from nablasim import physics as ph
 from nablasim import sysid
 from nablasim.sysid.experiments.soft import Softness
-from nablasim.sysid.gradients import Smooth
-from nablasim.sysid.lm import lowest, refine
+from nablasim.sysid.search.gradients import Smooth
+from nablasim.sysid.search.lm import lowest, refine
 
 
 def test_a_pendulum_is_found_from_its_angles_to_the_last_digits():

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nablasim.sysid import Param
-from nablasim.sysid.parameters import Space
+from nablasim.sysid.problem.parameters import Space
 
 KNOWN = {
     "cube.density": SimpleNamespace(value=np.array(5.0), full=(), unit="kg/m³"),

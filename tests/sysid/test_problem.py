@@ -6,6 +6,7 @@ from small_scenes import DT, beam, beam_problem, film, pendulum_problem, silhoue
 
 from nablasim import physics as ph
 from nablasim import render, sysid
+from nablasim.sysid.demo import Bounce
 
 
 @pytest.mark.parametrize("make", [pendulum_problem, beam_problem], ids=["states", "pictures"])
@@ -19,10 +20,11 @@ def test_slopes_of_a_batch_are_those_of_the_sweep_back(make):
     np.testing.assert_allclose(total, gradient, rtol=2e-3 if problem.bound.floor > 1e-6 else 1e-6)
 
 
-def test_sums_per_frame_are_those_of_the_jacobian():
+@pytest.mark.parametrize("by", ["differences", "tangents"])
+def test_sums_per_frame_are_those_of_the_jacobian(by):
     problem = beam_problem()
     u = problem.space.draw(np.random.default_rng(1))
-    slopes, (r, J) = problem.slopes(u), problem.jacobian(u)
+    slopes, (r, J) = problem.slopes(u, by=by), problem.jacobian(u, by=by)
     np.testing.assert_allclose(slopes.squares, (r**2).sum(1), rtol=1e-5)
     np.testing.assert_allclose(slopes.gradient, np.einsum("nfm,fm->fn", J, r), rtol=1e-4, atol=1e-5)
     np.testing.assert_allclose(slopes.normal, np.einsum("nfm,kfm->fnk", J, J), rtol=1e-4, atol=1e-5)
@@ -111,3 +113,36 @@ def test_videos_say_what_is_wrong_with_them():
     ):
         with pytest.raises((ValueError, TypeError), match=says):
             sysid.Video(frames, **settings)
+
+
+def test_exact_slopes_are_those_of_the_reverse_sweep_and_of_differences():
+    bounce = Bounce(frames=14, size=32)
+    problem = bounce.problem(bounce.film())
+    u = problem.space.vector({"cube.density": 8.3, "floor.ke": 1400.0, "floor.kd": 13.0, "floor.mu": 0.33})
+    exact, near = problem.slopes(u, by="tangents", keep=True), problem.slopes(u, step=1e-5, keep=True)
+    r, J = problem.jacobian(u)
+    assert np.array_equal(r, problem.jacobian(u, by="differences")[0]) and np.allclose(J, exact.J, atol=1e-6)
+    loss, gradient = problem.gradient(u)
+    scale = r.size / 2
+    assert np.isclose(exact.loss, loss) and np.allclose(exact.gradient.sum(0) / scale, gradient, rtol=1e-4)
+    assert np.allclose(exact.normal.sum(0), near.normal.sum(0), rtol=0.05), "pictures are in single precision"
+    assert np.linalg.norm(exact.J - near.J) < 0.05 * np.linalg.norm(near.J)
+
+
+def test_exact_slopes_of_states_and_of_other_losses():
+    bounce = Bounce(frames=10, size=32)
+    video, model = bounce.film(), bounce.model()
+    truth = ph.rollout(model.replace(bounce.truth), dt=bounce.dt, steps=9 * bounce.every, every=bounce.every)
+    bounds = {"cube.density": (1, 50), "cube.v": (-3.0, 3.0), "floor.mu": (0.05, 1.5)}
+    params = [sysid.Param(*one) for one in bounds.items()]
+    states = sysid.Problem(model, target=truth, observe=sysid.States("cube.x", "cube.rot"), dt=bounce.dt, params=params)
+    u = states.space.vector({"cube.density": 7.0, "cube.v": [1.0, 0.4, -0.2], "floor.mu": 0.4})
+    _, J = states.jacobian(u)
+    assert np.allclose(J, states.jacobian(u, by="differences")[1], rtol=1e-4, atol=1e-6)
+    for loss in (sysid.Pyramid(3), sysid.Blur(2.0), sysid.Moments()):
+        seen = sysid.Problem(model, target=video, dt=bounce.dt, params=params, loss=loss,
+                             observe=sysid.Pictures(bounce.silhouette(), real="float64"))  # fmt: skip
+        _, J = seen.jacobian(u)
+        assert np.allclose(J, seen.jacobian(u, by="differences")[1], rtol=1e-3, atol=1e-4 * np.abs(J).max()), loss
+    with pytest.raises(ValueError, match='"differences" or "tangents"'):
+        states.slopes(u, by="guess")

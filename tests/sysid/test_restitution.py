@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nablasim import physics as ph
-from nablasim.sysid.restitution import damping_of, restitution_of
+from nablasim.sysid.scenes.restitution import damping_of, restitution_of
 
 
 @given(st.floats(0.02, 0.99), st.floats(1, 1e5), st.floats(0.01, 100), st.sampled_from(["linear", "smooth"]))

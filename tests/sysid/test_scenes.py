@@ -2,14 +2,15 @@
 
 import numpy as np
 import pytest
+from PIL import Image
 from scipy import ndimage
 from thrown import SCENE, TRUTH
 
 from nablasim import physics as ph
-from nablasim.sysid.restitution import restitution_of
 from nablasim.sysid.scenes import BadScene, Stage, parse_scene, read_scene
-from nablasim.sysid.scenes.backgrounds import behind, level_of
+from nablasim.sysid.scenes.backgrounds import _from_file, behind, level_of
 from nablasim.sysid.scenes.estimates import params, quantities
+from nablasim.sysid.scenes.restitution import restitution_of
 
 SOFT = """\
 camera: {eye: [0.5, 0.3, 2.5], target: [0.5, -0.1, 0], scale: 1 m}
@@ -79,7 +80,7 @@ def test_everyday_names_are_those_of_the_model():
 
 
 def test_restitution_follows_what_else_is_found():
-    from nablasim.sysid.parameters import Space
+    from nablasim.sysid.problem.parameters import Space
 
     made = stage()
     space = Space(params(made, ["restitution", "density"]), {p.name: p for p in made.model.parameters()})
@@ -168,6 +169,22 @@ def test_the_background_is_found_although_the_object_stays_in_view():
     assert np.abs(np.median(frames, axis=0) - wall).max() > 0.3, "which the median is not"
     seen = np.abs(frames - still).max(axis=-1) > level_of(frames, still, objects[0])
     assert (seen & objects).sum() / (seen | objects).sum() > 0.95
+
+
+def test_a_background_in_a_file_is_upright_and_not_stretched(tmp_path):
+    """As frames are: a square stays one, and so does what a camera that lay on its side has noted."""
+    wide = np.zeros((100, 400, 3), np.uint8)
+    wide[40:60, 190:210] = 255
+    stood = Image.Exif()
+    stood[0x0112] = 6  # turn it by a quarter, to the right
+    for picture, how in ((wide, {}), (np.rot90(wide).copy(), {"exif": stood})):
+        Image.fromarray(picture).save(tmp_path / "wall.png", **how)
+        (tmp_path / "scene.yaml").write_text(SCENE, encoding="utf-8")
+        seen = _from_file(Stage(read_scene(tmp_path / "scene.yaml")), "wall.png", (50, 80))[..., 0] > 0.5
+        assert seen.any(axis=0).sum() == seen.any(axis=1).sum() == 10
+    (tmp_path / "wall.png").write_text("no picture")
+    with pytest.raises(BadScene, match=r"wall\.png cannot be read as a picture"):
+        _from_file(Stage(read_scene(tmp_path / "scene.yaml")), "wall.png", (50, 80))
 
 
 def test_files_that_are_not_there(tmp_path):

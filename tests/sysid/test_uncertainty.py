@@ -9,7 +9,7 @@ from small_scenes import DT, beam, beam_problem, film, pendulum_problem, silhoue
 
 from nablasim import physics as ph
 from nablasim import sysid
-from nablasim.sysid.uncertainty import inverses
+from nablasim.sysid.trust.uncertainty import inverses
 
 MORE = int(os.environ.get("NABLASIM_MORE", "1"))
 """NABLASIM_MORE=20 looks at so many times more problems: what holds for few may be luck."""

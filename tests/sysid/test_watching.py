@@ -8,11 +8,11 @@ from PIL import Image
 from typer.testing import CliRunner
 
 from nablasim import render, sysid
-from nablasim.sysid import windows
 from nablasim.sysid.cli import app
 from nablasim.sysid.fit import FitFailed
 from nablasim.sysid.identify import Case, prepare
-from nablasim.sysid.windows import follow
+from nablasim.sysid.search import windows
+from nablasim.sysid.search.windows import follow
 
 KEPT = [k for k in range(25) if k not in (6, 7, 13)]
 FALL = """\

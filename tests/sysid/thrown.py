@@ -7,8 +7,8 @@ import numpy as np
 from zbuffer import encode, film
 
 from nablasim import physics as ph
-from nablasim.sysid.restitution import restitution_of
 from nablasim.sysid.scenes import Stage, parse_scene
+from nablasim.sysid.scenes.restitution import restitution_of
 
 SCENE = """\
 video:

@@ -359,3 +359,22 @@ def test_a_parameter_may_be_absent_by_itself():
         kc.launch(weighted, 4, [x, w, v], [out])
         want = (1.0 if w is None else w.numpy()) + (0.0 if v is None else v.speed.numpy())
         np.testing.assert_allclose(out.numpy(), want * np.ones(4))
+
+
+def test_members_that_a_kernel_leaves_alone_ask_for_no_other_adjoint():
+    @kc.kernel
+    def weigh(b: Bodies, out: kc.Array[float]):
+        out[kc.tid()] = 2.0 * b.mass[kc.tid()]
+
+    for asks in (False, True):
+        x = kc.zeros(3, dtype=kc.float3, requires_grad=asks)
+        mass = kc.array([1.0, 2.0, 3.0], requires_grad=True)
+        bundle, out = Bodies(x=x, mass=mass), kc.zeros(3)
+        with kc.Tape() as tape:
+            kc.launch(weigh, 3, [bundle], [out])
+        tape.backward(grads={out: np.ones(3)})
+        np.testing.assert_array_equal(mass.grad.numpy(), 2.0)
+        assert not asks or (x.grad.numpy() == 0).all()
+    (variant,) = weigh._variants.values()
+    assert len(variant._adjoints) == 1
+    np.testing.assert_array_equal(tape.jvp({x: np.ones((3, 3)), mass: np.ones(3)}, outputs=[out])[out], 2.0)

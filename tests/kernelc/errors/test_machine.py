@@ -2,11 +2,15 @@
 
 import dataclasses
 import itertools
+import os
+import shutil
 import traceback
+from pathlib import Path
 
 import pytest
 
 import kernelc as kc
+from kernelc import _native
 from kernelc.builtins import TABLE
 
 _numbers = itertools.count(1)
@@ -37,7 +41,7 @@ def error_of(kind):
         kc.launch(fresh_kernel(), 2, [kc.ones(2)])
     assert type(caught.value) is kind
     frames = [f.name for f in traceback.extract_tb(caught.value.__traceback__) if "kernelc/src" in f.filename]
-    assert frames == ["launch"]
+    assert frames == []
     return caught.value
 
 
@@ -68,6 +72,38 @@ def test_a_cache_that_cannot_be_written(empty_cache):
     error = error_of(kc.CacheNotWritable)
     assert str(file) in error.message
     assert "KERNELC_CACHE_DIR" in error.advice
+
+
+def test_a_cache_below_a_folder_that_is_gone(empty_cache, monkeypatch):
+    (empty_cache / "gone").mkdir()
+    monkeypatch.chdir(empty_cache / "gone")
+    (empty_cache / "gone").rmdir()
+    kc.config.cache_dir = Path("cache")
+    assert "below a working folder that is gone" in error_of(kc.CacheNotWritable).message
+
+
+def test_machine_code_that_the_system_does_not_open(empty_cache, monkeypatch):
+    """As on a file system that is mounted with noexec."""
+
+    def refuses(path):
+        raise OSError(f"{os.fsdecode(path)}: failed to map segment from shared object")
+
+    monkeypatch.setattr(_native, "open_library", refuses)
+    error = error_of(kc.ToolchainError)
+    assert "machine code of scaled cannot be opened" in error.message and "failed to map segment" in error.message
+    assert "noexec" in error.advice and "KERNELC_CACHE_DIR" in error.advice
+
+
+def test_a_compiler_with_a_space_in_its_path(empty_cache, monkeypatch):
+    path = empty_cache / "my tools" / "g++"
+    path.parent.mkdir()
+    path.symlink_to(shutil.which("g++") or shutil.which("c++"))
+    monkeypatch.setenv("CXX", str(path))
+    error = error_of(kc.NoCompiler)
+    assert f"only '{path.parent.parent}/my' is taken for the program" in error.message
+    assert error.advice == f"put quotes around the path in CXX: '{path}'"
+    monkeypatch.setenv("CXX", f"'{path}'")
+    kc.launch(fresh_kernel(), 2, [kc.ones(2)])
 
 
 def test_no_cuda():

@@ -18,7 +18,8 @@ from fuzz.plain import Plain
 from fuzz.programs import Program
 
 import kernelc as kc
-from kernelc.runtime.compile import Options, prebuild
+from kernelc.runtime.compile import Options, prebuild, tangent_name
+from kernelc.runtime.curvature import Curve
 from kernelc.runtime.kernels import Kernel
 
 THREADS = 3
@@ -118,16 +119,34 @@ class Case:
         """The gradients of the loss by every real array, on a device."""
         args = self.arrays()
         named = dict(zip(SHAPES, args))
-        try:
-            with kc.Tape() as tape:
-                kc.launch(kernel or self.kernel, THREADS, args, device=device)
-        except kc.NotDifferentiable:
-            if self.program.uses(r"grad\("):
-                raise Unclear from None  # kc.grad of a loop is not differentiated again, and says so
-            raise
+        with kc.Tape() as tape:
+            kc.launch(kernel or self.kernel, THREADS, args, device=device)
         touched = {n: named[n] for n in RESULTS if tape._carries(named[n]) and named[n]._storage in tape._versions}
         tape.backward(grads={a: self.weights[n] for n, a in touched.items()})
         return {n: named[n].grad.numpy() for n in REALS}
+
+    def along(self, device: str, kernel: Kernel | None = None) -> dict[str, np.ndarray]:
+        """Two tangents of every result, on a tape that the launch was recorded on."""
+        args = self.arrays()
+        named = dict(zip(SHAPES, args))
+        with kc.Tape() as tape:
+            kc.launch(kernel or self.kernel, THREADS, args, device=device)
+        given = {named[n]: np.stack([self.direction[n], self.inputs[n]]) for n in REALS}
+        known = {a: d for a, d in given.items() if a._storage in tape._versions}
+        found = tape.jvp(known, [named[n] for n in RESULTS if named[n]._storage in tape._versions])
+        return {n: found[named[n]].numpy() if named[n] in found else given[named[n]] for n in RESULTS}
+
+    def bent(self, device: str, direction: dict, kernel: Kernel | None = None) -> dict[str, np.ndarray]:
+        """How the gradients of the loss change along a direction."""
+        args = self.arrays()
+        named = dict(zip(SHAPES, args))
+        with kc.Tape() as tape:
+            kc.launch(kernel or self.kernel, THREADS, args, device=device)
+        known = [n for n in REALS if named[n]._storage in tape._versions and tape._carries(named[n])]
+        curve = Curve(tape, {named[n]: self.weights[n] for n in known if n in RESULTS}, [named[n] for n in known], 1)
+        curve.give({named[n]: direction[n][None] for n in known})
+        tape._report_sweep(curve.program.run(), curve.codes)
+        return {n: curve.take(named[n])[0].copy() for n in known}
 
     @cached_property
     def gradients(self) -> dict[str, np.ndarray]:
@@ -145,6 +164,9 @@ class Case:
         with contextlib.suppress(kc.NotDifferentiable):
             plan.variant.adjoint(seeds)
             made.append((plan.variant, "adjoint", seeds, plan.contiguous))
+            made.append((plan.variant, "tangent2", seeds, plan.contiguous))
+            moving = plan.variant.adjoint_reads(seeds)[1] & seeds
+            made.append((plan.variant, tangent_name(1, seeds), moving, plan.contiguous))
         return made
 
 
@@ -182,12 +204,27 @@ def check_transpose(case: Case) -> None:
     args = case.arrays(requires_grad=False)
     named = dict(zip(SHAPES, args))
     dots = kc.jvp(case.kernel, THREADS, args, tangents={named[n]: case.direction[n] for n in REALS}, device="python")
+    tape, size = case.along("python"), max(1.0, *(float(np.abs(g).max()) for g in case.gradients.values()))
+    pushed = sum(float((case.weights[n] * tape[n][0]).sum()) for n in RESULTS)
+    if not abs(pushed - reverse) <= 1e-12 * 100 * size:
+        raise Wrong(f"tape.jvp is not the transpose of backward: {pushed:.17g} and {reverse:.17g}")
     forward = 0.0
     for n in RESULTS:
         dot = dots[named[n]].numpy() if named[n] in dots else case.direction[n]
         forward += float((case.weights[n] * dot).sum())
     if not abs(forward - reverse) <= 1e-9 * max(1.0, abs(forward), abs(reverse)):
         raise Wrong(f"forward and reverse mode are not transposed: ⟨Jv, w⟩ {forward:.12g}, ⟨v, Jᵀw⟩ {reverse:.12g}")
+
+
+def check_curvature(case: Case) -> None:
+    """The Hessian of the loss, interpreted, is symmetric."""
+    directions = [case.direction, {n: np.roll(d, 1) for n, d in case.direction.items()}]
+    along, across = (case.bent("python", d) for d in directions)
+    pairs = [[d[n] * h[n] for n in h] for d, h in ((directions[1], along), (directions[0], across))]
+    left, right = (sum(float(t.sum()) for t in terms) for terms in pairs)
+    size = max(1.0, *(float(np.abs(t).sum()) for terms in pairs for t in terms))
+    if not abs(left - right) <= 1e-10 * size:
+        raise Wrong(f"the Hessian is not symmetric: ⟨w, Hv⟩ {left:.17g}, ⟨v, Hw⟩ {right:.17g}")
 
 
 def check_compiled(case: Case) -> None:
@@ -198,6 +235,12 @@ def check_compiled(case: Case) -> None:
     want = case.gradients
     _same(case, "the compiled adjoint differs from the interpreted one", case.backward("cpu"), want, 1e-8)
     _same(case, "compiled for lanes, the adjoint differs", case.backward("cpu", case.in_lanes), want, 1e-8)
+    want = case.bent("python", case.direction)
+    _same(case, "the compiled Hessian differs", case.bent("cpu", case.direction), want, 1e-7)
+    _same(case, "compiled for lanes, the Hessian differs", case.bent("cpu", case.direction, case.in_lanes), want, 1e-7)
+    want = case.along("python")
+    _same(case, "the compiled tangents differ from the interpreted ones", case.along("cpu"), want, 1e-8)
+    _same(case, "compiled for lanes, the tangents differ", case.along("cpu", case.in_lanes), want, 1e-8)
 
 
 def _same(case: Case, law: str, got: dict, want: dict, rtol: float) -> None:

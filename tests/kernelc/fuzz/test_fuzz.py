@@ -53,7 +53,8 @@ def laws(*checked):
 
 
 def test_interpreted_programs_are_what_python_says_with_their_gradient(case_of, first):
-    check = laws(checks.check_meaning, checks.check_adjoint, checks.check_loop_tapes, checks.check_transpose)
+    check = laws(checks.check_meaning, checks.check_adjoint, checks.check_loop_tapes, checks.check_transpose,
+                 checks.check_curvature)  # fmt: skip
     for_all_programs(first, lambda program: check(program, case_of), times=3)
     assert len(check.skipped) <= 0.6 * settings.default.max_examples, "too many branches are near their thresholds"
 

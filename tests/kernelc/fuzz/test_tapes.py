@@ -12,6 +12,7 @@ from hypothesis import given, settings
 
 import kernelc as kc
 from kernelc.runtime.compile import prebuild
+from kernelc.runtime.curvature import Curve
 
 SIZE, BUFFERS = 4, 4
 VIEWS = {"": slice(None), "[1:]": slice(1, None), "[:3]": slice(0, 3), "[::2]": slice(0, None, 2),
@@ -166,6 +167,13 @@ class Program:
             found[b] = arrays[b].grad.numpy() if b in carried else self.weights[b]
         return found
 
+    def gradient(self, step):
+        """What `backward` gives where the leaves are moved by a step."""
+        arrays = self.arrays(step)
+        with kc.Tape() as tape:
+            self.run(arrays)
+        return self.backward(arrays, tape)
+
     def loss(self, step):
         arrays = self.arrays(step)
         self.run(arrays)
@@ -194,7 +202,8 @@ def built():
         for dense in (frozenset(range(len(kinds))), frozenset(always)):
             jobs.append((plan.variant, "forward", frozenset(), dense))
             for n in range(1, len(reals) + 1):
-                jobs += [(plan.variant, "adjoint", frozenset(s), dense) for s in itertools.combinations(reals, n)]
+                for which in ("adjoint", "tangent2"):
+                    jobs += [(plan.variant, which, frozenset(s), dense) for s in itertools.combinations(reals, n)]
     prebuild(jobs)
 
 
@@ -206,6 +215,59 @@ def test_the_gradient_is_that_of_differences(program):
     slopes = [(program.loss(h) - program.loss(-h)) / (2 * h) for h in (1e-5, 1e-6)]
     if abs(slopes[0] - slopes[1]) < 1e-6 * max(1.0, abs(slopes[0])):
         assert adjoint == pytest.approx(slopes[0], rel=1e-6, abs=1e-6)
+
+
+@many
+@given(programs)
+def test_tangents_are_the_transpose(program):
+    arrays, tape = program.record()
+    before, on_tape = contents(arrays), [b for b in program.leaves if arrays[b]._storage in tape._versions]
+    carried = program.carried(arrays, tape)
+    if not on_tape or not carried:
+        return
+    random = np.random.default_rng(program.seed)
+    given = {b: random.uniform(-1, 1, (2, SIZE)) for b in on_tape}
+    found = tape.jvp({arrays[b]: d for b, d in given.items()}, [arrays[b] for b in carried])
+    assert contents(arrays).tobytes() == before.tobytes()
+    gradients = program.backward(arrays, tape)
+    for k in range(2):
+        pushed = [program.weights[b] * found[arrays[b]].numpy()[k] for b in carried]
+        pulled = [gradients[b] * given[b][k] for b in on_tape if b in carried]
+        size = max(1e-3, *(np.abs(t).sum() for t in pushed + pulled))
+        assert abs(np.sum(pushed) - np.sum(pulled)) <= 1e-12 * size
+
+
+def bent(program, arrays, tape, direction, carried, on_tape):
+    """The change of the gradients of Σ weights·buffers along a direction of the leaves."""
+    curve = Curve(tape, {arrays[b]: program.weights[b] for b in carried}, [arrays[b] for b in on_tape], 1)
+    curve.give({arrays[b]: direction[b][None] for b in on_tape})
+    tape._report_sweep(curve.program.run(), curve.codes)
+    return {b: curve.take(arrays[b])[0].copy() for b in on_tape}
+
+
+@many
+@given(programs)
+def test_the_hessian_is_symmetric_and_the_slope_of_the_gradient(program):
+    arrays, tape = program.record()
+    on_tape = [b for b in program.leaves if arrays[b]._storage in tape._versions and tape._carries(arrays[b])]
+    carried = program.carried(arrays, tape)
+    if not on_tape:
+        return
+    other = np.random.default_rng(program.seed + 1).uniform(-1, 1, program.direction.shape)
+    along, across = (bent(program, arrays, tape, d, carried, on_tape) for d in (program.direction, other))
+    left, right = (
+        [d[b] * h[b] for b in on_tape] for d, h in ((other, along), (program.direction, across))
+    )  # fmt: skip
+    size = max(1e-3, np.abs(left).sum(), np.abs(right).sum())
+    assert abs(np.sum(left) - np.sum(right)) <= 1e-12 * size
+    slopes = []
+    for h in (1e-5, 5e-6):
+        ends = [program.gradient(step) for step in (h, -h)]
+        slopes.append((ends[0] - ends[1]) / (2 * h))
+    clear = max(1.0, np.abs(slopes[0]).max())
+    if np.abs(slopes[0] - slopes[1]).max() < 1e-6 * clear:
+        for b in on_tape:
+            np.testing.assert_allclose(along[b], slopes[1][b], rtol=0, atol=1e-5 * clear)
 
 
 @given(programs)

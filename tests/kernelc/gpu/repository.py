@@ -22,13 +22,13 @@ from kernelc.runtime.kernels import Kernel
 
 ROOT = Path(__file__).resolve().parents[3]
 PACKAGES = ("kernelc.lib", "nablasim.physics", "nablasim.render", "nablasim.sysid.kernels", "benchmarks.cases",
-            "benchmarks.torch_overhead", "benchmarks.gradient_cost", "benchmarks.cases.start.scripts.ten_kernelc",
-            "hanging.kernels")  # fmt: skip
+            "benchmarks.torch_overhead", "benchmarks.gradient_cost", "benchmarks.tangents",
+            "benchmarks.cases.start.scripts.ten_kernelc", "hanging.kernels")  # fmt: skip
 EXAMPLE = ROOT / "examples/wheel/src"
 """Where the package `hanging` is: it is not installed."""
 PARTS = 4
 """Of the repository, that go to nvcc one after the other."""
-DECLARATIONS = ("nablasim.physics.kernels.ahead", "nablasim.render.kernels.ahead")
+DECLARATIONS = ("nablasim.physics.ahead", "nablasim.render.kernels.ahead")
 
 
 @dataclass(frozen=True)

@@ -19,6 +19,9 @@ static inline void __threadfence() { __atomic_thread_fence(__ATOMIC_SEQ_CST); }
 #define SHIM_INTEGER(type)                                                                                        \
     static inline type atomicAdd(type* at, type v) { return __atomic_fetch_add(at, v, __ATOMIC_SEQ_CST); }        \
     static inline type atomicExch(type* at, type v) { return __atomic_exchange_n(at, v, __ATOMIC_SEQ_CST); }      \
+    static inline type atomicAnd(type* at, type v) { return __atomic_fetch_and(at, v, __ATOMIC_SEQ_CST); }        \
+    static inline type atomicOr(type* at, type v) { return __atomic_fetch_or(at, v, __ATOMIC_SEQ_CST); }          \
+    static inline type atomicXor(type* at, type v) { return __atomic_fetch_xor(at, v, __ATOMIC_SEQ_CST); }        \
     static inline type atomicCAS(type* at, type old, type v) {                                                    \
         __atomic_compare_exchange_n(at, &old, v, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);                      \
         return old;                                                                                               \

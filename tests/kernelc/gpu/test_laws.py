@@ -19,12 +19,14 @@ from laws.corpus import all as _all  # noqa: F401
 import kernelc as kc
 from kernelc.runtime import Array
 from kernelc.runtime.cuda.launching import facts, forward_job, prebuild
+from kernelc.runtime.curvature import Curve
 
 pytestmark = pytest.mark.usefixtures("built")
 cases = pytest.mark.parametrize("case", CASES.values(), ids=repr)
 large_cases = pytest.mark.parametrize("case", [c for c in CASES.values() if c.sizes], ids=repr)
 BY_ORDER = {"compaction: a count as index", "counts in cells, several for each thread",
-            "a count decides how long a loop runs", "indices found anew in every step"}  # fmt: skip
+            "a count decides how long a loop runs", "indices found anew in every step",
+            "swaps that threads compete in"}  # fmt: skip
 """Cases whose results depend on the order of the threads, because they use what atomics return."""
 
 
@@ -150,6 +152,30 @@ def test_forward_mode(case, fair):
             case.program(push, *args.values())
             dots.append({n: push.tangent(a) for n, a in args.items() if isinstance(a, Array) and a.real is not None})
     assert not apart(*dots, 1e-10)
+
+
+def _derivatives(case, device):
+    """Two tangents of every result, and one product with the Hessian, of a recorded case."""
+    recorded = record(case, device=device)
+    random = np.random.default_rng(3)
+    leaves = {n: recorded.args[n] for n in case.leaves if recorded.args[n]._storage in recorded.tape._versions}
+    given = {a: np.array([spread(a, random.uniform(-1, 1, a.shape)) for _ in range(2)]) for a in leaves.values()}
+    weights = recorded.weights()
+    dots = recorded.tape.jvp(given, [recorded.args[n] for n in weights])
+    curve = Curve(recorded.tape, {recorded.args[n]: w for n, w in weights.items()}, list(given), 1)
+    curve.give({a: d[:1] for a, d in given.items()})
+    recorded.tape._report_sweep(curve.program.run(), curve.codes)
+    bends = {n: np.array(curve.take(a)[0]) for n, a in leaves.items()}
+    return {n: dots[recorded.args[n]].numpy() for n in weights}, bends
+
+
+@pytest.mark.parametrize("case", list(CASES.values())[::6], ids=repr)
+def test_tangents_and_hessian_products_on_tapes(case, fair):
+    dots, bends = _derivatives(case, "cuda")
+    with cpu():
+        want, want_bends = _derivatives(case, "python")
+    assert not apart(dots, want, 1e-10)
+    assert not apart(bends, want_bends, 1e-9)
 
 
 @cases

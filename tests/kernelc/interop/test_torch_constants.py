@@ -87,6 +87,18 @@ def test_a_tensor_that_requires_a_gradient_is_no_constant(kind, way):
         assert all(said in error.value.advice for said in ("kc.torch.op", "kc.torch.function", ".detach()"))
 
 
+@pytest.mark.parametrize("way", [w for w in uses(leaf()) if w not in ("listed", "captured beside")])
+def test_a_tangent_of_forward_mode_is_not_dropped(way):
+    """It is no matter of `requires_grad`, and `no_grad` keeps it."""
+    mode = torch.autograd.forward_ad
+    with mode.dual_level(), torch.no_grad():
+        dual = mode.make_dual(torch.ones(3), torch.ones(3))
+        with pytest.raises(kc.CutGradient, match="has a tangent of forward mode") as error:
+            uses(dual)[way]()
+        assert "t.detach()" in error.value.advice and "kc.jvp" in error.value.advice
+        uses(dual.detach())[way]()
+
+
 def test_the_error_of_a_launch_points_at_the_parameter():
     with pytest.raises(kc.KernelError) as error:
         kc.launch(product, 3, [kc.ones(3), leaf()], [kc.zeros(3)])

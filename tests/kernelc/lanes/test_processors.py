@@ -1,9 +1,11 @@
-"""A slice of the tests of the language, compiled for older processors and in wider groups than this one would choose.
+"""A slice of the tests of the language, compiled for older processors, in wider groups than this one would choose, and
+by clang++ where there is one.
 
-`make processors` runs all of them.
+`make processors` and `make clang` run all of them.
 """
 
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -21,9 +23,11 @@ CHOSEN = f"test_scatters or test_sums or (lanes_equal and ({' or '.join(LAWS)}))
 OWN = [level.name for level in own_levels()]
 SETTINGS = [f"KERNELC_CPU={level.name}" for level in levels(os.uname().machine)[:2] if level.name in OWN]
 
+CLANG = pytest.mark.skipif(shutil.which("clang++") is None, reason="there is no clang++")
+
 
 @pytest.mark.slow
-@pytest.mark.parametrize("setting", [*SETTINGS, "KERNELC_LANES=16"])
+@pytest.mark.parametrize("setting", [*SETTINGS, "KERNELC_LANES=16", pytest.param("CXX=clang++", marks=CLANG)])
 def test_the_language_means_the_same_on_other_processors(setting):
     name, _, value = setting.partition("=")
     plain = {k: v for k, v in os.environ.items() if not k.startswith("PYTEST_")}

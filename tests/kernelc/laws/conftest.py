@@ -13,17 +13,17 @@ from kernelc.runtime.compile import prebuild
 def _jobs(case):
     """Everything that the laws will launch: grids, precisions, loop tapes, modes, strides."""
     looks = [
-        (1, Look(("forward", "adjoint", "tangent")), {}),
-        (1, Look(("forward", "adjoint")), {"real": "f32"}),
+        (1, Look(("forward", "adjoint", "tangent", "tangent4")), {}),
+        (1, Look(("forward", "adjoint", "tangent4")), {"real": "f32"}),
         (1, Look(("forward", "adjoint"), sqrt=True), {}),
         (1, Look((), served=True), {}),
     ]
     if len(case.leaves) > 1:
         looks.append((1, Look(("adjoint",)), {"alone": True}))
     if case.strided:
-        looks.append((1, Look(("forward", "adjoint")), {"strided": True}))
+        looks.append((1, Look(("forward", "adjoint", "tangent4")), {"strided": True}))
     if case.sizes:
-        looks.append((MIDDLE, Look(("forward", "adjoint", "tangent"), n=MIDDLE), {"n": MIDDLE}))
+        looks.append((MIDDLE, Look(("forward", "adjoint", "tangent", "tangent4"), n=MIDDLE), {"n": MIDDLE}))
     for total, look, options in looks:
         case.program(look, *case.make(**options).values())
         yield from ((total, job) for job in look.jobs)

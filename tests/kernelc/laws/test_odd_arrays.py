@@ -4,7 +4,7 @@ import ctypes
 import mmap
 
 import numpy as np
-import torch
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.lib.stride_tricks import as_strided
@@ -12,6 +12,7 @@ from numpy.lib.stride_tricks import as_strided
 import kernelc as kc
 from kernelc.runtime import Array
 
+torch = pytest.importorskip("torch")
 N = 5
 DEVICES = st.sampled_from(["cpu", "cpu", "cpu", "python"])
 

@@ -10,6 +10,7 @@ import os, signal, threading, time
 import numpy as np
 import kernelc as kc
 
+signal.signal(signal.SIGINT, signal.default_int_handler)  # shells start background jobs that ignore it
 kc.config.threads = {threads}
 
 @kc.kernel

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from nablasim import physics as ph
-from nablasim.physics.rotation import rotation_matrix
+from nablasim.physics.geometry.rotation import rotation_matrix
 
 pytest.importorskip("yourdfpy")
 

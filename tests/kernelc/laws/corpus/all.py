@@ -1,3 +1,3 @@
 """Imports every chapter of the corpus."""
 
-from laws.corpus import atomics, bundles, functions, loops, memory, parts, programs, singular  # noqa: F401
+from laws.corpus import atomics, bundles, functions, loops, memory, parts, programs, singular, storage  # noqa: F401

@@ -1,0 +1,97 @@
+"""URDF files of others: those of pybullet_data and example-robot-data, with Pinocchio beside them."""
+
+import re
+import sys
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+pin = pytest.importorskip("pinocchio")
+
+from nablasim import physics as ph  # noqa: E402
+
+PREFIXES = (Path(folder) / "cmeel.prefix/share/example-robot-data/robots" for folder in sys.path)
+ROBOTS = next((folder for folder in PREFIXES if folder.is_dir()), None)
+ARMS = ["panda_description/urdf/panda.urdf", "ur_description/urdf/ur5_robot.urdf",
+        "talos_data/robots/talos_reduced.urdf", "anymal_b_simple_description/robots/anymal.urdf"]  # fmt: skip
+
+
+def load(path, **more):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # Joints that copy others.
+        return ph.load_robot(path, **more)
+
+
+def all_files():
+    bullet = pytest.importorskip("pybullet_data").getDataPath()
+    return [*Path(bullet).rglob("*.urdf"), *(ROBOTS.rglob("*.urdf") if ROBOTS else ())]
+
+
+@pytest.mark.slow
+def test_every_file_loads_or_is_refused_with_its_line_and_a_reason():
+    refused = []
+    for path in all_files():
+        try:
+            load(path)
+        except ph.RobotError as error:
+            refused.append((path, error))
+    for path, error in refused:
+        assert error.reason and error.file == str(path), path
+        assert error.line is not None or "there are no links" in error.reason, error
+    assert len(refused) < 0.08 * len(all_files())
+
+
+@pytest.mark.skipif(ROBOTS is None, reason="example-robot-data is not installed")
+@pytest.mark.parametrize("file", ARMS)
+def test_dynamics_of_a_file_are_those_of_pinocchio(file):
+    path = ROBOTS / file
+    if not path.is_file():
+        pytest.skip("not in this release")
+    model = pin.buildModelFromUrdf(str(path))
+    robot, data = load(path), model.createData()
+    rng = np.random.default_rng(0)
+    q, v, tau = {}, {}, {}
+    moving = [name for name in robot.joints if robot.joint(name).dofs]
+    theirs = {name: model.joints[model.getJointId(name)] for name in moving}
+    Q, V, T = np.zeros(model.nq), rng.normal(size=model.nv), rng.normal(size=model.nv)
+    for name, joint in theirs.items():
+        q[name] = rng.normal()
+        # Pinocchio has cosine and sine of joints without limits.
+        Q[joint.idx_q : joint.idx_q + joint.nq] = q[name] if joint.nq == 1 else [np.cos(q[name]), np.sin(q[name])]
+        v[name], tau[name] = V[joint.idx_v], T[joint.idx_v]
+    scene = ph.Scene(gravity=(0, 0, -9.81)).add_robot("it", robot, q=[q[n] for n in moving], qd=[v[n] for n in moving])
+    ours = scene.build(real="float64")
+    ours = ours.replace({n: 0.0 for n in ours if n.endswith((".damping", ".friction"))})
+    model.armature[:] = 0
+    expected = pin.aba(model, data, Q, V, T)
+    found = ph.forward_dynamics(ours, None, {"it": np.array([tau[n] for n in moving])})["it"]
+    expected = np.array([expected[theirs[n].idx_v] for n in moving])
+    np.testing.assert_allclose(found, expected, atol=1e-9 * np.abs(expected).max())
+
+
+@pytest.mark.skipif(ROBOTS is None, reason="example-robot-data is not installed")
+def test_a_free_root_comes_first():
+    path = ROBOTS / "anymal_b_simple_description/robots/anymal.urdf"
+    robot = load(path, free=True)
+    assert robot.joint(robot.joints[0]).kind == "free" and robot.coords == robot.dofs + 1
+
+
+URDF = '<robot name="r">\n<link name="a"><inertial><mass value="1"/><inertia ixx="1" iyy="1" izz="{}" ixy="0" ' \
+       'ixz="0" iyz="0"/></inertial>{}</link>\n<link name="b"/>\n<joint name="j" type="revolute"><parent link="a"/>' \
+       '<child link="b"/><axis xyz="{}"/><limit lower="{}" upper="1" effort="1" velocity="1"/></joint></robot>'
+MESH = '<visual><geometry><mesh filename="none.stl"/></geometry></visual>'
+
+
+@pytest.mark.parametrize(("izz", "visual", "axis", "lower", "line", "reason"), [
+    ("-1", "", "0 0 1", "0", 2, "the inertia is indefinite"),
+    ("1", MESH, "0 0 1", "0", 2, "there is no mesh 'none.stl'"),
+    ("1", "", "0 0 0", "0", 4, "the axis has length zero"),
+    ("1", "", "0 0 1", "2", 4, "the limits are reversed"),
+])  # fmt: skip
+def test_broken_files_are_refused_with_their_line(tmp_path, izz, visual, axis, lower, line, reason):
+    path = tmp_path / "broken.urdf"
+    path.write_text(URDF.format(izz, visual, axis, lower))
+    with pytest.raises(ph.RobotError, match=re.escape(f"broken.urdf:{line}: ") + ".*" + re.escape(reason)):
+        ph.load_robot(path)

@@ -1,0 +1,78 @@
+"""Tangents of pictures: `Renderer.jvp`, and torch's forward mode, against the reverse sweep."""
+
+import numpy as np
+import pytest
+import torch
+import torch.autograd.forward_ad as forward_ad
+
+from nablasim import render
+
+CAMERA = render.Camera.look_at(eye=(0, 1, 4), target=(0, 0, 0), fov=45)
+BALL = render.Mesh.sphere(level=1, radius=0.8)
+
+
+def draw(dtype=torch.float64):
+    rng = np.random.default_rng(0)
+    vertices = torch.tensor(np.asarray(BALL.vertices), dtype=dtype)
+    colors = torch.as_tensor(rng.random((len(vertices), 3))).to(dtype)
+    ways = {"vertices": torch.as_tensor(rng.normal(size=(3, *vertices.shape))).to(dtype),
+            "colors": torch.as_tensor(rng.normal(size=(3, *colors.shape))).to(dtype)}  # fmt: skip
+    return vertices, colors, ways
+
+
+@pytest.mark.parametrize("mode", ["softras", "dibr", "hard"])
+@pytest.mark.parametrize("output", ["rgba", "silhouette", "depth", "normals"])
+def test_tangents_are_the_transposed_of_the_reverse_sweep(mode, output):
+    vertices, colors, ways = draw()
+    renderer = render.Renderer(CAMERA, [render.Ambient(0.4), render.Directional((1, 1, 1))], mode=mode, size=(32, 32))
+    picture, moved = renderer.jvp(vertices, BALL.faces, tangents=ways, colors=colors, output=output)
+    v, c = vertices.clone().requires_grad_(), colors.clone().requires_grad_()
+    drawn = renderer(v, BALL.faces, colors=c, output=output)
+    assert torch.equal(picture, drawn.detach()) and moved.shape == (3, *picture.shape)
+    weights = torch.as_tensor(np.random.default_rng(1).normal(size=drawn.shape))
+    by_v, by_c = torch.autograd.grad((weights * drawn).sum(), (v, c), allow_unused=True)
+    for k in range(3):
+        pulled = (by_v * ways["vertices"][k]).sum() + (0 if by_c is None else (by_c * ways["colors"][k]).sum())
+        pushed = (weights * moved[k]).sum()
+        assert torch.isclose(pushed, pulled, rtol=0, atol=1e-12 * float((weights * moved[k]).abs().sum() + 1))
+    with forward_ad.dual_level():
+        dual = renderer(forward_ad.make_dual(vertices, ways["vertices"][0]), BALL.faces, output=output,
+                        colors=forward_ad.make_dual(colors, ways["colors"][0]))  # fmt: skip
+        assert torch.equal(forward_ad.unpack_dual(dual).tangent, moved[0])
+
+
+def test_the_camera_moves_in_forward_mode():
+    vertices, _, _ = draw()
+    eye, way = torch.tensor([0.0, 1.0, 4.0], dtype=torch.float64), torch.tensor([0.3, -0.2, 0.5], dtype=torch.float64)
+
+    def seen(eye):
+        camera = render.Camera.look_at(eye=eye, target=(0, 0, 0), fov=45)
+        return render.Silhouette(camera, size=(24, 24))(vertices, BALL.faces)
+
+    with forward_ad.dual_level():
+        moved = forward_ad.unpack_dual(seen(forward_ad.make_dual(eye, way))).tangent
+    slope = (seen(eye + 1e-6 * way) - seen(eye - 1e-6 * way)) / 2e-6
+    assert torch.allclose(moved, slope, atol=1e-6)
+
+
+def test_frames_of_a_batch_move_each_by_itself():
+    vertices, _, ways = draw(torch.float32)
+    silhouette = render.Silhouette(CAMERA, size=(32, 32))
+    batch = torch.stack([vertices, vertices + 0.1])
+    way = torch.stack([ways["vertices"], 2 * ways["vertices"]], dim=1)
+    _, moved = silhouette.jvp(batch, BALL.faces, tangents={"vertices": way})
+    _, alone = silhouette.jvp(vertices + 0.1, BALL.faces, tangents={"vertices": 2 * ways["vertices"]})
+    assert moved.shape == (3, 2, 32, 32) and torch.allclose(moved[:, 1], alone, rtol=1e-4, atol=1e-5)
+
+
+def test_what_cannot_move_is_refused():
+    vertices, _, ways = draw()
+    renderer = render.Renderer(CAMERA, size=(8, 8))
+    with pytest.raises(ValueError, match="no input 'vertex'"):
+        renderer.jvp(vertices, BALL.faces, tangents={"vertex": ways["vertices"]})
+    with pytest.raises(ValueError, match=r"expected \(k, "):
+        renderer.jvp(vertices, BALL.faces, tangents={"vertices": ways["vertices"][:, :2]})
+    with pytest.raises(ValueError, match="axis in front"):
+        renderer.jvp(vertices, BALL.faces, tangents={})
+    with pytest.raises(TypeError, match=r"renderer\.jvp"):
+        torch.func.jvp(lambda v: renderer(v, BALL.faces), (vertices,), (ways["vertices"][0],))

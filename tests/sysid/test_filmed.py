@@ -1,0 +1,150 @@
+"""From a clip to a number without a scene file: intervals hold the truth, and what cannot be told is refused."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import filmed
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from nablasim import sysid
+from nablasim.sysid.cli import app
+from nablasim.sysid.tracks import Answer, CannotTell, Known, ask
+
+PER_METRE = 150.0
+"""Pixels, in clips drawn from far away: a ball of 18 pixels is 12 cm."""
+
+
+@pytest.fixture(scope="module")
+def bounce(tmp_path_factory: pytest.TempPathFactory) -> sysid.Look:
+    way, _ = filmed.bouncing(30, 40, 40, 200, 9.81 * PER_METRE, 0.7)
+    return sysid.look(filmed.Film(way, 100).write(tmp_path_factory.mktemp("bounce") / "bounce.mp4"))
+
+
+@pytest.fixture(scope="module")
+def swing(tmp_path_factory: pytest.TempPathFactory) -> sysid.Look:
+    """0.8 m long, 50 degrees wide: its period is 5 % longer than that of small swings."""
+    square, h = 9.81 / 0.8, 1 / 6000
+    angles, phi, rate = [], np.radians(50), 0.0
+    for _ in range(13000):
+        angles.append(phi)
+        rate -= h * square * np.sin(phi)
+        phi += h * rate
+
+    def way(t: float) -> tuple[float, float]:
+        a = angles[max(0, min(round(t / h), len(angles) - 1))]
+        return 100 + 120 * np.sin(a), 60 + 120 * np.cos(a)
+
+    return sysid.look(filmed.Film(way, 125, radius=7).write(tmp_path_factory.mktemp("swing") / "swing.mp4"))
+
+
+def one(look: sysid.Look, kind: str, name: str, **known: object) -> Answer:
+    return ask(look, kind, [name], Known(**known)).answers[0]
+
+
+def test_restitution_needs_no_ruler(bounce: sysid.Look) -> None:
+    found = one(bounce, "bounce", "restitution")
+    assert found.name == "floor.restitution" and found.certified and found.low < 0.7 < found.high
+    assert found.high - found.low < 0.1
+
+
+def test_gravity_by_the_diameter_and_by_a_line(bounce: sysid.Look) -> None:
+    by_ball = one(bounce, "bounce", "gravity", diameter=18 / PER_METRE)
+    by_line = one(bounce, "bounce", "gravity", length=(10, 10, 10, 10 + PER_METRE, 1.0))
+    for found in (by_ball, by_line):
+        assert found.certified and found.low < 9.81 < found.high and found.high - found.low < 2
+
+
+def test_gravity_as_the_ruler_gives_the_diameter(bounce: sysid.Look) -> None:
+    found = one(bounce, "bounce", "ball.diameter")
+    assert found.certified and found.low < 18 / PER_METRE < found.high
+
+
+@pytest.mark.parametrize("known", [{"diameter": 0.2}, {"diameter": 0.06}, {"length": (10, 10, 10, 90, 1.0)}])
+def test_a_wrong_ruler_is_not_certified(bounce: sysid.Look, known: dict[str, object]) -> None:
+    found = one(bounce, "bounce", "gravity", **known)
+    assert not found.certified and "the frame rate or the ruler is probably wrong" in str(found)
+
+
+def test_a_wrong_frame_rate_is_not_certified_and_leaves_restitution(bounce: sysid.Look) -> None:
+    wrong = sysid.look(bounce.path, fps=30)
+    assert not one(wrong, "bounce", "gravity", diameter=18 / PER_METRE).certified
+    right = one(wrong, "bounce", "restitution")
+    assert right.low < 0.7 < right.high
+
+
+def test_the_length_of_a_pendulum_that_swings_wide(swing: sysid.Look) -> None:
+    found = one(swing, "swing", "bob.length")
+    assert found.certified and found.low < 0.8 < found.high and found.high - found.low < 0.06
+
+
+def test_gravity_of_a_swing_by_a_line_from_the_pivot_to_the_bob(swing: sysid.Look) -> None:
+    found = one(swing, "swing", "gravity", length=(100, 60, 100, 180, 0.8))
+    assert found.certified and found.low < 9.81 < found.high
+    assert not one(swing, "swing", "gravity", length=(100, 60, 100, 180, 1.2)).certified
+
+
+def test_friction_of_a_block_that_slides_to_rest(tmp_path: Path) -> None:
+    pull = 0.3 * 9.81 * PER_METRE
+
+    def way(t: float) -> tuple[float, float]:
+        s = min(t, 280 / pull)
+        return 20 + 280 * s - 0.5 * pull * s**2, 150.0
+
+    look = sysid.look(filmed.Film(way, 80, box=(14, 10)).write(tmp_path / "slide.mp4"))
+    found = one(look, "slide", "friction", diameter=28 / PER_METRE)
+    assert found.certified and found.low < 0.3 < found.high and found.high - found.low < 0.1
+
+
+def test_gravity_of_a_ball_that_rolls_down_a_slope(tmp_path: Path) -> None:
+    slope = np.radians(12)
+    pull = 5 / 7 * 9.81 * np.sin(slope) * PER_METRE
+    way = lambda t: (20 + 0.5 * pull * t**2 * np.cos(slope), 60 + 0.5 * pull * t**2 * np.sin(slope))  # noqa: E731
+    look = sysid.look(filmed.Film(way, 62).write(tmp_path / "roll.mp4"))
+    found = one(look, "roll", "gravity", diameter=18 / PER_METRE, angle=slope)
+    assert found.certified and found.low < 9.81 < found.high
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "help"),
+    [
+        ("throw", "gravity", "give the ball's diameter .*or a length in the picture"),
+        ("slide", "floor.friction", "give the block's width"),
+        ("roll", "ball.diameter", "give --angle"),
+        ("swing", "gravity", "from the pivot to the bob"),
+        ("throw", "ball.mass", "heavy and light things move alike"),
+        ("throw", "floor.restitution", "--as bounce does"),
+        ("hop", "gravity", "unknown motion 'hop'"),
+    ],
+)
+def test_what_a_clip_cannot_tell_is_refused_before_it_is_looked_at(kind: str, name: str, help: str) -> None:
+    with pytest.raises(CannotTell, match=help):
+        ask(None, kind, [name], Known())  # type: ignore[arg-type]
+
+
+def test_the_command_answers_without_a_scene_file(bounce: sysid.Look, tmp_path: Path) -> None:
+    ran = CliRunner().invoke(app, ["identify", str(bounce.path), "--as", "bounce", "--diameter", "12 cm", "--estimate",
+                                   "gravity,floor.restitution", "--report", str(tmp_path)])  # fmt: skip
+    assert ran.exit_code == 0, ran.output
+    assert "gravity = " in ran.output and "90% in [" in ran.output and "from the track" in ran.output
+    page = (tmp_path / "report.html").read_text()
+    assert "<script" not in page and "floor.restitution" in page and "assumed" in page
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ([], "--as throw, bounce, slide, roll or swing"),
+        (["--as", "bounce"], "give the ball's diameter"),
+        (["--as", "bounce", "--diameter", "4 kg"], "kg"),
+        (["--as", "bounce", "--length", "1,2,3"], "--length is x,y,x,y,length"),
+        (["--scene", "s.yaml", "--diameter", "4 cm"], "belong to --as"),
+    ],
+)
+def test_the_command_says_what_is_missing(options: list[str], said: str, tmp_path: Path) -> None:
+    ran = CliRunner().invoke(
+        app, ["identify", "none.mp4", "--estimate", "gravity", "--report", str(tmp_path), *options]
+    )
+    assert ran.exit_code == 2 and said in ran.output
