@@ -298,23 +298,42 @@ def stub() -> str:
     """What type checkers and editors read instead of kernelc/__init__.py, which fills in built-ins while it runs."""
     text = [f"# {HOW.format('kernelc/__init__.py and the table of built-ins')}"]
     text += ['"""Names that `import kernelc as kc` gives."""', ""]
-    text += ["from types import ModuleType", "from typing import Any", ""]
-    text += [f"from . import {n} as {n}" for n in late_modules() if n != "torch"]
+    text += ["import os", "from types import ModuleType", "from typing import Any, Protocol, TypeVar", ""]
+    text += ["from typing_extensions import dataclass_transform", ""]
+    text += [f"from . import {n} as {n}" for n in late_modules() if n not in ("torch", "jax")]
     rows = [n for n in kc.__all__ if isinstance(getattr(kc, n), Row)]
-    rest = [n for n in kc.__all__ if n not in rows and n != "pi"]
+    kinds = [n for n in kc.__all__ if isinstance(getattr(kc, n), types.Type)]
+    rest = [n for n in kc.__all__ if n not in (*rows, *kinds, "pi", "Array", "struct")]
     for home, module in sorted(_HOMES.items()):
         mine = [n for n in rest if getattr(module, n, None) is getattr(kc, n) and home_of(n) == home]
         text += [f"from {home} import {n} as {n}" for n in sorted(mine, key=reading_order)]
-    # Not imported: checkers would read all of torch for it. `import kernelc.torch` gives its types.
-    text += ["", "torch: ModuleType", "pi: float"]
+    # Not imported: checkers would read all of torch or JAX for it. `import kernelc.torch` gives its types.
+    text += ["", "torch: ModuleType", "jax: ModuleType", "pi: float", "__version__: str"]
+    text += stub_of_types(sorted(kinds, key=reading_order))
     for name in rows:
         text += ["", *stub_of(getattr(kc, name))]
     return "\n".join(text) + "\n"
 
 
+def stub_of_types(names: list[str]) -> list[str]:
+    """The types of the kernel language as type checkers take them in annotations: each is Any, and elements of a
+    `kc.Array[int, 2]` are, too. mypy and pyright allow that in different ways, and each reads its own part: `MYPY` is
+    true to mypy alone, and pyright alone knows what `os.name` is not. What pyright cannot import is Any to it."""
+    array = ["shape: Any", "ndim: Any", "def __class_getitem__(cls, item: Any) -> Any: ..."]
+    array += ["def __getitem__(self, key: Any, /) -> Any: ...", "def __len__(self) -> int: ..."]
+    array += ["def __setitem__(self, key: Any, value: Any, /) -> None: ..."]
+    struct = ['_T = TypeVar("_T")', "", "@dataclass_transform()", "def struct(cls: type[_T]) -> type[_T]:"]
+    return [
+        "", "MYPY = False", 'if os.name == "":', *[f"    {n}: Any" for n in ["Array", *names]],
+        "if not MYPY:", *[f"    from ._unknown import {n} as {n}  # pyright: ignore" for n in names], "",
+        "    class Array(Protocol):", *[f"        {line}" for line in array], "",
+        *struct, f'    """{types.struct.__doc__}"""',
+    ]  # fmt: skip
+
+
 def late_modules() -> list[str]:
     """Modules that `kc.torch` and the like import when they are asked for."""
-    return [n for n in ("aot", "cuda", "testing", "torch") if importlib.util.find_spec(f"kernelc.{n}")]
+    return [n for n in ("aot", "cuda", "jax", "testing", "torch") if importlib.util.find_spec(f"kernelc.{n}")]
 
 
 def reading_order(name: str) -> tuple[bool, list[str | int]]:
@@ -332,7 +351,9 @@ def stub_of(row: Row) -> list[str]:
     if isinstance(row, CompoundRow):
         doc = "\n\n".join([doc, "\n".join(candidates(row))])
     lines = [line for part in doc.splitlines() for line in (textwrap.wrap(part, 112) or [""])]
-    head = f"def {row.name}({', '.join(f'{p}: Any' for p in row.params)}) -> Any:"
+    # A generator stands for all three: kc.randn(state).
+    rest = " = ..." if row.name == "randn" else ""
+    head = f"def {row.name}({', '.join(f'{p}: Any{rest if k else str()}' for k, p in enumerate(row.params))}) -> Any:"
     if len(lines) == 1:
         return [head, f'    """{lines[0]}"""']
     return [head, f'    """{lines[0]}', *(f"    {line}".rstrip() for line in lines[1:]), '    """']

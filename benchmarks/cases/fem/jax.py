@@ -8,7 +8,8 @@ from ...harness import Entrant
 from . import DT, GRAVITY, STEPS, Work
 
 
-def entrants(work: Work) -> dict[str, Entrant]:
+def rollout_of(work: Work):
+    """The last positions as a function of positions, velocities, mu and lambda."""
     w = {k: jnp.asarray(a) for k, a in vars(work).items()}
     gravity = jnp.array([0.0, GRAVITY, 0.0], jnp.float32)
 
@@ -31,6 +32,12 @@ def entrants(work: Work) -> dict[str, Entrant]:
             return (x + DT * v, v), None
 
         return jax.lax.scan(step, (x, v), None, STEPS)[0][0]
+
+    return rollout
+
+
+def entrants(work: Work) -> dict[str, Entrant]:
+    rollout, w = rollout_of(work), {k: jnp.asarray(a) for k, a in vars(work).items()}
 
     def loss(*leaves):
         x = rollout(*leaves)
