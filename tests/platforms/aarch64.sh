@@ -37,6 +37,6 @@ inside() {
 }
 aarch64-linux-gnu-g++ --version | head -n 1
 inside -c 'import platform; print("Python", platform.python_version(), "on", platform.machine())'
-# Laws, and some programs of the fuzzer: an emulated processor is ten times slower.
-(($#)) || set -- tests/kernelc/laws tests/kernelc/fuzz
+# The law of lanes, which NEON decides, and some programs of the fuzzer: an emulated processor is ten times slower.
+(($#)) || set -- tests/kernelc/laws/test_laws.py tests/kernelc/fuzz/test_fuzz.py -k 'lanes_equal or compiled_programs'
 inside -m pytest -q -p no:cacheprovider "$@"

@@ -14,6 +14,7 @@ from functools import cached_property
 from pathlib import Path
 
 import numpy as np
+from fuzz.layouts import BITS, HALVES, array, choose, rounded
 from fuzz.plain import Plain
 from fuzz.programs import Program
 
@@ -24,12 +25,13 @@ from kernelc.runtime.kernels import Kernel
 
 THREADS = 3
 SHAPES = {"x": (5,), "v": (4, 3), "idx": (6,), "n": None, "s": (3, 4), "t": (3, 2, 3), "sums": (3,), "lows": (2,),
-          "highs": (2,), "tally": (2,), "flags": (6,), "out": (3, 3)}  # fmt: skip
+          "highs": (2,), "tally": (2,), "flags": (6,), "bits": (3, 4), "half": (3, 4), "out": (3, 3)}  # fmt: skip
 RANKS = {"x": 1, "v": 1, "idx": 1, "n": 0, "s": 2, "t": 2, "sums": 1, "lows": 1, "highs": 1, "tally": 1, "flags": 1,
-         "out": 2}  # fmt: skip
+         "bits": 2, "half": 2, "out": 2}  # fmt: skip
 TYPES = {"v": kc.float3, "t": kc.float3, "idx": int, "tally": int, "flags": bool}
 REALS = ["x", "v", "s", "t", "sums", "lows", "highs", "out"]
 RESULTS = REALS[2:]
+WRITTEN = [*RESULTS, "tally", "bits", "half"]
 STEPS = (1e-5, 1e-6)
 
 
@@ -54,6 +56,12 @@ class Case:
         # Masks of others hold any byte.
         self.inputs["flags"] = np.roll(np.array([0, 255, 1, 0, 2, 128], np.uint8), program.seed).view(bool)
         self.inputs["n"] = 5
+        limits = np.iinfo(BITS[program.kind("bits")])
+        self.inputs["bits"] = random.integers(limits.min, limits.max, SHAPES["bits"], limits.dtype, endpoint=True)
+        self.types = TYPES | {"bits": getattr(kc, program.kind("bits")[3:]), "half": HALVES[program.kind("half")]}
+        halves = np.vectorize(lambda number: rounded(number, self.types["half"]))
+        self.inputs["half"] = halves(random.uniform(-1, 1, SHAPES["half"]))
+        self.layouts = choose(program.layout, SHAPES)
         # Minima start above and maxima below what the threads bring, mostly.
         self.inputs["lows"] += [0.5, 0]
         self.inputs["highs"] -= [0.5, 0]
@@ -96,7 +104,8 @@ class Case:
         for name, value in self.inputs.items():
             moved = value + step * self.direction[name] if step and name in REALS else value
             arrays[name] = moved.copy() if isinstance(moved, np.ndarray) else moved
-        self.plain(THREADS, [arrays[name] for name in SHAPES], [RANKS[name] for name in SHAPES])
+        halves = [self.types["half"] if name == "half" else None for name in SHAPES]
+        self.plain(THREADS, [arrays[name] for name in SHAPES], [RANKS[name] for name in SHAPES], halves)
         return arrays
 
     def loss(self, arrays: dict[str, np.ndarray]) -> float:
@@ -104,15 +113,19 @@ class Case:
 
     def arrays(self, requires_grad: bool = True) -> list:
         return [
-            kc.array(self.inputs[n].copy(), dtype=TYPES.get(n, float), requires_grad=requires_grad and n in REALS)
+            array(self.stored(n), self.types.get(n, float), self.layouts[n], requires_grad and n in REALS)
             if RANKS[n] else self.inputs[n] for n in SHAPES
         ]  # fmt: skip
+
+    def stored(self, name: str) -> np.ndarray:
+        """What an array of a launch holds at first."""
+        return self.inputs[name].astype(np.float16) if self.types.get(name) is kc.float16 else self.inputs[name]
 
     def forward(self, device: str, kernel: Kernel | None = None) -> dict[str, np.ndarray]:
         """What a device computes."""
         args = self.arrays(requires_grad=False)
         kc.launch(kernel or self.kernel, THREADS, args, device=device)
-        return {n: a.numpy() for n, a in zip(SHAPES, args) if n in RESULTS or n == "tally"}
+        return {n: a.numpy() for n, a in zip(SHAPES, args) if n in WRITTEN}
 
     # -- backward
     def backward(self, device: str, kernel: Kernel | None = None) -> dict[str, np.ndarray]:
@@ -245,8 +258,10 @@ def check_compiled(case: Case) -> None:
 
 def _same(case: Case, law: str, got: dict, want: dict, rtol: float) -> None:
     for name in got:
-        size = max(1.0, float(np.abs(want[name]).max(initial=0)))
-        off = np.abs(got[name] - want[name])
+        if name in ("bits", "half"):
+            size, off = 1.0, (got[name] != want[name]).astype(float)
+        else:
+            size, off = max(1.0, float(np.abs(want[name]).max(initial=0))), np.abs(got[name] - want[name])
         if not (off <= rtol * size).all():
             if _is_edge(case):
                 raise Unclear

@@ -10,6 +10,7 @@ import math
 from types import SimpleNamespace
 
 import numpy as np
+from fuzz.layouts import rounded
 
 
 class Vec:
@@ -39,10 +40,10 @@ class Vec:
 
 
 class Memory:
-    """An array as a kernel sees it: whole numbers, reals, or vectors that refer to their place."""
+    """An array as a kernel sees it: integers, reals, or vectors that refer to their place; stores round or wrap."""
 
-    def __init__(self, data, rank):
-        self.data, self.rank = data, rank
+    def __init__(self, data, rank, half=None):
+        self.data, self.rank, self.half = data, rank, half
 
     def at(self, index):
         index = index if isinstance(index, tuple) else (index,)
@@ -55,6 +56,10 @@ class Memory:
         return Vec(found) if isinstance(found, np.ndarray) else found.item()
 
     def __setitem__(self, index, value):
+        if self.half is not None:
+            value = rounded(value, self.half)
+        elif self.data.dtype.kind in "iu":
+            value = np.array(value % 2**64, np.uint64).astype(self.data.dtype)
         self.data[self.at(index)] = value.data if isinstance(value, Vec) else value
 
 
@@ -102,7 +107,8 @@ def _struct(cls):
 
 
 def _atomic(change):
-    def run(array, index, value):
+    def run(array, *rest):
+        index, value = rest[:-1], rest[-1]
         old = array[index]
         array[index] = change(old, value)
         return old
@@ -169,14 +175,15 @@ class Plain:
             sqrt=_smooth(math.sqrt, lambda x: 0.5 / math.sqrt(x)), abs=abs, min=min, max=max,
             dot=lambda a, b: float(a.data @ b.data), cross=lambda a, b: Vec(np.cross(a.data, b.data)),
             float3=lambda *xyz: Vec(xyz), grad=_grad, struct=_struct, tid=lambda: self.here.thread,
-            local=lambda n, kind: Vec(np.zeros(n)),
+            local=lambda n, kind: Vec(np.zeros(n)), uint64=lambda value: value % 2**64,
             atomic_add=_atomic(lambda old, v: old + v), atomic_sub=_atomic(lambda old, v: old - v),
             atomic_min=_atomic(min), atomic_max=_atomic(max),
         )  # fmt: skip
         self.names = {"kc": kc, "copied": _copied}
         exec(compile(ast.fix_missing_locations(tree), "<plain>", "exec"), self.names)
 
-    def __call__(self, threads, arguments, ranks):
-        passed = [Memory(a, r) if r else a for a, r in zip(arguments, ranks)]
+    def __call__(self, threads, arguments, ranks, halves):
+        """halves: what arguments are halves, as floats here; None for others."""
+        passed = [Memory(a, r, h) if r else a for a, r, h in zip(arguments, ranks, halves)]
         for self.here.thread in range(threads):
             self.names["program"](*passed)

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from functools import cache
 
 import hypothesis.strategies as st
+from fuzz.layouts import BITS, HALVES
 
 IMPORT = "import kernelc as kc\n\n\n"
 STRUCT = """\
@@ -28,7 +29,8 @@ SIGNATURE = """\
 @kc.kernel
 def program(x: kc.Array[float], v: kc.Array[kc.float3], idx: kc.Array[int], n: int, s: kc.Array[float, 2],
             t: kc.Array[kc.float3, 2], sums: kc.Array[float], lows: kc.Array[float], highs: kc.Array[float],
-            tally: kc.Array[int], flags: kc.Array[bool], out: kc.Array[float, 2]):
+            tally: kc.Array[int], flags: kc.Array[bool], bits: kc.Array[kc.bits, 2], half: kc.Array[kc.half, 2],
+            out: kc.Array[float, 2]):
     i = kc.tid()
 """
 LOCALS = {
@@ -85,7 +87,10 @@ STATEMENTS = {
                "kc.atomic_add(tally, <2>, 1)", "p = kc.atomic_add(tally, <2>, 1)",
                "q = kc.atomic_max(tally, <2>, <I>) % 5", "sums[<3>] += kc.sin(<E>)",
                "kc.atomic_add(sums, <3>, kc.sin(<E>))", "kc.atomic_sub(sums, <3>, kc.sin(<E>))",
-               "kc.atomic_min(lows, <2>, kc.sin(<E>))", "kc.atomic_max(highs, <2>, kc.sin(<E>))"],
+               "kc.atomic_min(lows, <2>, kc.sin(<E>))", "kc.atomic_max(highs, <2>, kc.sin(<E>))",
+               "bits[i, <4>] = stored(<I>)", "bits[i, <4>] += 1", "bits[i, <4>] *= 3", "bits[i, <4>] //= 2",
+               "bits[i, <4>] ^= 5", "p = int(kc.atomic_add(bits, i, <4>, 100) % 5)", "half[i, <4>] = 0.1 * float(<I>)",
+               "half[i, <4>] = <N> - 0.5 * half[i, <4>]", "half[i, <4>] += 0.3 - 0.5 * half[i, <4>]"],
 }  # fmt: skip
 REALS = {
     "": ["<L> * <E>", "(<L> + <E>)", "(<L> - <E>)", "kc.sin(<E>)", "(<E> / (2.5 + kc.sin(<L>)))", "-<E>",
@@ -98,7 +103,8 @@ LEAVES = {
     "": ["<F>", "<F>", "<N>", "0.1 * float(<I>)"],
     "vectors": ["<U>.<C>", "<U>[<3>]"],
     "rows": ["s[i, <4>]"],
-    "kernel": ["x[<5>]", "buf[<3>]", "t[i, <2>].<C>", "out[i, <3>]", "ball.m", "ball.x.<C>"],
+    "kernel": ["x[<5>]", "buf[<3>]", "t[i, <2>].<C>", "out[i, <3>]", "ball.m", "ball.x.<C>", "half[i, <4>]",
+               "0.1 * float(bits[i, <4>] % 9)"],
 }
 VECTORS = {
     "": ["(0.5 * u + 0.4 * w)", "0.6 * u * kc.sin(<E>)", "kc.float3(0.2, kc.sin(<E>), 0.5 * u.x)",
@@ -106,12 +112,13 @@ VECTORS = {
     "kernel": ["0.5 * v[<4>]", "0.7 * t[i, <2>]", "g(<U>, 0.3 * kc.sin(<E>))", "0.8 * ball.x"],
 }  # fmt: skip
 WHOLES = {"": ["<P>", "<N4>", "(<P> + <N4>)", "(<P> - <P>)", "<P> * 2", "(<P> // 2)", "(<P> if <T> else <N4>)"],
-          "kernel": ["idx[<6>]"]}  # fmt: skip
+          "kernel": ["idx[<6>]", "int(bits[i, <4>] % 7)"]}  # fmt: skip
 TESTS = {"": ["<F> < <N>", "<P> % 2 == 0", "<F> > <L>", "<P> < <N4>", "<F> < -<N>", "-0.3 < <F> < <N>",
               "not <F> < <N>", "(<F> < <N> and <P> < <N4>)", "(<F> > <L> or <P> % 2 == 0)"],
          "vectors": ["<U>.y < <N>"],
          "kernel": ["ok", "(not ok and <F> < <N>)", "flags[<6>]", "(<F> < <N>) <= flags[<6>]", "flags[<6>] > ok",
-                    "(flags[<6>] + ok) < <P>", "flags[<6>] != (<P> < <N4>)"]}  # fmt: skip
+                    "(flags[<6>] + ok) < <P>", "flags[<6>] != (<P> < <N4>)", "bits[i, <4>] > 100", "half[i, <4>] < <N>",
+                    "bits[i, <4>] & 2 == 0"]}  # fmt: skip
 RANGES = {"": ["range(2)", "range(<I> % 4)", "range(3, -1, -1)", "range(1, <P> % 3 + 3)", "range(<I> % 3, 5, 2)",
                "range(4, <I> % 4 - 1, -2)", "range(<P> % 3 + 1)", "range(20)"],
           "kernel": ["range(n)", "range(n - 2, idx[<6>])", "range(0)"]}  # fmt: skip
@@ -120,13 +127,20 @@ GRAMMAR = {"E": REALS, "L": LEAVES, "V": VECTORS, "I": WHOLES, "T": TESTS}
 
 @dataclass(frozen=True)
 class Program:
-    """The text of a module with one kernel, `program`, and the seed of its inputs."""
+    """The text of a module with one kernel, `program`, the seeds of its inputs and of how they lie in memory."""
 
     source: str
     seed: int
+    layout: int = 0
 
     def __repr__(self) -> str:
-        return f"\n{self.source}\n# inputs: seed {self.seed}\n"
+        return f"\n{self.source}\n# inputs: seed {self.seed}, layout {self.layout}\n"
+
+    def kind(self, name: str) -> str:
+        """What `bits` or `half` is an array of."""
+        found = re.search(rf"\b{name}: kc\.Array\[([\w.]+)", self.source)
+        assert found is not None
+        return found[1]
 
     def _repr_pretty_(self, printer, cycle) -> None:
         """For Hypothesis, which would print the source as one line."""
@@ -145,7 +159,11 @@ def programs(draw: st.DrawFn) -> Program:
     used = [name for name in LOCALS if re.search(rf"\b{name}\b", kernel.text)]
     lines = [*(f"    {LOCALS[n]}" for n in used), *kernel.lines, *(f"    {RESULTS[n]}" for n in used)]
     head = IMPORT + (STRUCT if "ball" in used else "")
-    return Program(head + "".join(functions) + SIGNATURE + "\n".join(lines) + "\n", draw(st.integers(0, 99)))
+    kinds = draw(st.sampled_from(list(BITS))), draw(st.sampled_from(list(HALVES)))
+    signature = SIGNATURE.replace("kc.bits", kinds[0]).replace("kc.half", kinds[1])
+    text = "\n".join(lines).replace("stored(", "kc.uint64(" if kinds[0] == "kc.uint64" else "(")
+    source = head + "".join(functions) + signature + text + "\n"
+    return Program(source, draw(st.integers(0, 99)), draw(st.integers(0, 30)))
 
 
 def _function(draw: st.DrawFn, name: str) -> str:

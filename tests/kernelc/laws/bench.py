@@ -26,7 +26,7 @@ from kernelc.structs import arrays_in
 CASES: dict[str, Case] = {}
 SMALL, MIDDLE, LARGE = 3, 35, 20_000
 """Threads: one by one; more than two of the widest groups of SIMD lanes; enough for several workers."""
-WIDTHS = (4, 8, 4, 8, 4, 8, 4, 16)
+WIDTHS = (4, 8, 2, 8, 4, 8, 2, 16)
 """How many lanes cases run in, by chance; 16 doubles take the compiler three times as long."""
 REALS = {"f64": kc.float64, "f32": kc.float32}
 

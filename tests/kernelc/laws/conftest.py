@@ -10,6 +10,13 @@ import kernelc as kc
 from kernelc.runtime.compile import prebuild
 
 
+def _in_lanes(case):
+    """What the law of lanes alone will launch."""
+    look = Look(("forward", "adjoint"), n=MIDDLE)
+    case.program(look, *case.make(n=MIDDLE).values())
+    yield from ((MIDDLE, job) for job in look.jobs)
+
+
 def _jobs(case):
     """Everything that the laws will launch: grids, precisions, loop tapes, modes, strides."""
     looks = [
@@ -31,23 +38,28 @@ def _jobs(case):
 
 @pytest.fixture(scope="session")
 def built(request):
-    params = [getattr(item, "callspec", None) and item.callspec.params for item in request.session.items]
-    chosen = dict.fromkeys(p["case"] for p in params if p and isinstance(p.get("case"), Case))
+    items = [item for item in request.session.items if isinstance(_case(item), Case)]
+    chosen = dict.fromkeys(map(_case, items))
+    lanes_alone = all(item.originalname == "test_lanes_equal_interpreted" for item in items)
     before = kc.config.lanes
     try:
         for width in sorted(set(WIDTHS)):
             kc.config.lanes = width
-            _build([case for case in chosen if case.width == width])
+            _build([case for case in chosen if case.width == width], _in_lanes if lanes_alone else _jobs)
     finally:
         kc.config.lanes = before
 
 
-def _build(chosen):
+def _case(item):
+    return getattr(item, "callspec", None) and item.callspec.params.get("case")
+
+
+def _build(chosen, needed):
     jobs = []
     for case in chosen:
         # What does not compile fails in its own tests.
         with contextlib.suppress(kc.KernelError):
-            jobs.append(list(_jobs(case)))
+            jobs.append(list(needed(case)))
     with ThreadPoolExecutor(2) as pool:
         for total in (1, MIDDLE):
             parts = [[job for made in jobs[k::2] for t, job in made if t == total] for k in range(2)]
@@ -57,6 +69,6 @@ def _build(chosen):
 @pytest.fixture(autouse=True)
 def lanes(request, monkeypatch):
     """A case runs in as many lanes as it says."""
-    case = getattr(request.node, "callspec", None) and request.node.callspec.params.get("case")
+    case = _case(request.node)
     if isinstance(case, Case):
         monkeypatch.setattr(kc.config, "lanes", case.width)

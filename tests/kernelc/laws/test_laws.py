@@ -49,6 +49,13 @@ def test_lanes_equal_interpreted(case, width, monkeypatch):
     assert not apart(gradients, want_gradients, 1e-10)
 
 
+@pytest.mark.parametrize("width", [2, 4, 8, 16])
+def test_every_run_has_laws_in_each_width(width):
+    """With more than two whole groups of threads: fewer run one by one, and test nothing of lanes."""
+    assert sum(c.width == width for c in CASES.values() if c.sizes) >= 8
+    assert 2 * width < MIDDLE and MIDDLE % width
+
+
 @pytest.mark.parametrize("case", [c for c in CASES.values() if c.differences], ids=repr)
 def test_the_adjoint_equals_central_differences(case):
     args = case.make()
