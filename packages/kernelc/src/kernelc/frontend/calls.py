@@ -464,13 +464,12 @@ class Calls(Draws):
         self.b.emit(Gradient(outs, block, flat, self.b.span))
         return outs[0] if len(outs) == 1 else TupleVal(tuple(outs))
 
-    def partials(self, function: Func | ScalarRow | CompoundRow, args: list[Any], node: ast.Call) -> Any:
-        if isinstance(function, ScalarRow):
-            return self.partials_of_row(function, args, node)
-        if isinstance(function, CompoundRow):
-            row, function = function, self.overload(function, args)
-            if function is None:
-                raise self.no_overload(row, args, node, f"kc.grad(kc.{row.name})")
+    def partials(self, target: Func | ScalarRow | CompoundRow, args: list[Any], node: ast.Call) -> Any:
+        if isinstance(target, ScalarRow):
+            return self.partials_of_row(target, args, node)
+        function = self.overload(target, args) if isinstance(target, CompoundRow) else target
+        if isinstance(target, CompoundRow) and function is None:
+            raise self.no_overload(target, args, node, f"kc.grad(kc.{target.name})")
         bound = [self.strengthen(v) for v in self.bind(function, function.source, args, {}, node).values()]
         if any(flatten(v) is None for v in bound):
             raise self.fail(Unsupported, "kc.grad(f) is for functions of values, not of arrays", node,
