@@ -17,7 +17,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 # The tools that build the packages are pinned as well.
 export PIP_BUILD_CONSTRAINT := $(CURDIR)/constraints.txt
 
-.PHONY: help demo test nightly processors clang trixie aarch64 wheels bare cuda gpu resources lint types contract docs install dev clean
+.PHONY: help demo test nightly processors clang trixie aarch64 wheels release-check bare cuda gpu resources lint types contract docs install dev clean
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
 
@@ -25,6 +25,7 @@ help:
 	@echo "make demo      find a bouncing cube's mass, elasticity and friction from its video; writes $(OUT)/report.html"
 	@echo "make test      the whole suite (ARGS='-k springs' to select; WORKERS=2 processes)"
 	@echo "make wheels    the wheels of the packages with their kernels as machine code, in $(OUT)/wheels (some minutes)"
+	@echo "make release-check  builds sdists and wheels, checks them, uses them in a new environment"
 	@echo "make bare      such wheels, for any processor, run without a compiler"
 	@echo "make nightly   the suite with the long tests and many more random programs, then the four below"
 	@echo "make processors  the tests of the language for each kind of processor that this one can stand for"
@@ -62,6 +63,9 @@ resources: $(VENV)/.dev
 
 wheels: $(VENV)/.pip
 	$(PIP) wheel --no-deps --wheel-dir $(OUT)/wheels $(foreach package,$(PACKAGES),./$(package))
+
+release-check: $(VENV)/.pip
+	$(BIN)/python tools/release_check.py $(OUT)/release $(ARGS)
 
 bare: $(VENV)/.dev
 	$(BIN)/python -m pytest -m wheels tests/integration/test_wheels.py $(ARGS)

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import trimesh
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
@@ -232,3 +233,22 @@ def test_more_cells_than_fit_into_a_mesh_are_refused(cells):
 def test_cells_are_whole_numbers(cells):
     with pytest.raises(ph.MeshError, match="cells are 2 whole numbers"):
         ph.TriMesh.grid((1, 1), cells=cells)
+
+
+# ---------------------------------------------------------------------------------------------------------- hulls
+def test_the_hull_of_a_hollow_shape_is_closed_convex_and_as_large_as_trimesh_says():
+    rng = np.random.default_rng(3)
+    ball = ph.Sphere(1.0).mesh()
+    dented = ph.TriMesh(ball.vertices * rng.uniform(0.5, 1.0, (len(ball.vertices), 1)), ball.faces)
+    hull = dented.convex_hull()
+    hull.require_closed()
+    witness = trimesh.Trimesh(dented.vertices, dented.faces).convex_hull
+    assert hull.volume == pytest.approx(witness.volume, rel=1e-12) and hull.volume > dented.volume
+    a, b, c = np.moveaxis(hull.vertices[hull.faces], 1, 0)
+    above = np.einsum("fi,fvi->fv", np.cross(b - a, c - a), dented.vertices[None] - a[:, None])
+    assert above.max() < 1e-12
+
+
+def test_what_is_flat_has_no_hull():
+    with pytest.raises(ph.MeshError, match="span no volume"):
+        ph.TriMesh.grid((1, 1), cells=(3, 3)).convex_hull()

@@ -112,3 +112,13 @@ def slopes(x: kc.Array[kc.float3], out: kc.Array[float]):
 
 
 case("derivatives of built-ins", slopes, N, x=leaf(N, kc.float3), out=zeros(N))
+
+
+@kc.kernel
+def slopes_of_noise(x: kc.Array[kc.float3], out: kc.Array[float]):
+    i = kc.tid()
+    v = x[i]
+    out[i] = kc.dot(kc.grad(kc.noise)(1, v), v) + kc.grad(kc.noise)(2, v[0:2]).y + kc.grad(kc.noise)(3, v.z)
+
+
+case("derivatives of a built-in by the form that fits", slopes_of_noise, N, x=leaf(N, kc.float3), out=zeros(N))

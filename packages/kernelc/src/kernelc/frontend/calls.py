@@ -52,7 +52,7 @@ _PYTHON_NAMES = ((python.abs, "abs"), (python.min, "min"), (python.max, "max"), 
 class Gradients:
     """`kc.grad(f)` while lowering."""
 
-    def __init__(self, function: Func | ScalarRow):
+    def __init__(self, function: Func | ScalarRow | CompoundRow):
         self.function = function
 
 
@@ -232,25 +232,34 @@ class Calls(Draws):
         call: Any = self.scalar_call if isinstance(row, ScalarRow) else self.compound_call
         return self.composite(shape, [call(row, list(c), node) for c in zip(*columns, strict=True)])
 
-    def compound_call(self, row: CompoundRow, args: list[Any], node: ast.Call) -> Any:
-        from ..builtins.signatures import candidates, match
+    def overload(self, row: CompoundRow, args: list[Any]) -> Any:
+        """The func behind the form of a built-in that these arguments fit; None if there is none."""
+        from ..builtins.signatures import match
 
         kinds = tuple(type_of(self.strengthen(a)) for a in args)
         fitting = next((n for n, s in enumerate(row.signatures) if match(s, kinds)), None)  # type: ignore[arg-type]
-        if fitting is None:
+        return None if fitting is None else row.load(fitting)
+
+    def no_overload(self, row: CompoundRow, args: list[Any], node: ast.AST, call: str) -> Exception:
+        from ..builtins.signatures import candidates
+
+        return self.fail(NoOverload, f"no {call}({', '.join(describe(a) for a in args)})", node,
+                         advice="candidates: " + "; ".join(candidates(row)))  # fmt: skip
+
+    def compound_call(self, row: CompoundRow, args: list[Any], node: ast.Call) -> Any:
+        function = self.overload(row, args)
+        if function is None:
             mapped = self.other_form(row, args, node)
             if mapped is not None:
                 return mapped
-            shown = ", ".join(describe(a) for a in args)
-            raise self.fail(NoOverload, f"no kc.{row.name}({shown})", node,
-                            advice="candidates: " + "; ".join(candidates(row)))  # fmt: skip
+            raise self.no_overload(row, args, node, f"kc.{row.name}")
         # Literals and zeros in the body take the precision of the arguments; its small loops are unrolled anywhere.
         saved = self.real, self.frame.unrolled, self.caller
         self.caller = self.span(node)
         self.real = next((s.type for a in args for s in flatten(a) or () if s.type.is_float), self.real)
         self.frame.unrolled = 1
         try:
-            return self.inline(row.load(fitting), args, {}, node)
+            return self.inline(function, args, {}, node)
         finally:
             self.real, self.frame.unrolled, self.caller = saved
 
@@ -427,8 +436,7 @@ class Calls(Draws):
     # -- derivatives inside kernels
     def call_grad(self, args: list[Any], node: ast.AST) -> Any:
         target = args[0].object if len(args) == 1 and isinstance(args[0], Known) else None
-        target = target.load() if isinstance(target, CompoundRow) else target
-        if isinstance(target, (Func, ScalarRow)):
+        if isinstance(target, (Func, ScalarRow, CompoundRow)):
             return Known(Gradients(target))
         if len(args) != 1 or not isinstance(args[0], Known) or not isinstance(args[0].object, Func):
             shown = ", ".join(map(describe, args)) or "nothing"
@@ -456,9 +464,12 @@ class Calls(Draws):
         self.b.emit(Gradient(outs, block, flat, self.b.span))
         return outs[0] if len(outs) == 1 else TupleVal(tuple(outs))
 
-    def partials(self, function: Func | ScalarRow, args: list[Any], node: ast.Call) -> Any:
-        if isinstance(function, ScalarRow):
-            return self.partials_of_row(function, args, node)
+    def partials(self, target: Func | ScalarRow | CompoundRow, args: list[Any], node: ast.Call) -> Any:
+        if isinstance(target, ScalarRow):
+            return self.partials_of_row(target, args, node)
+        function = self.overload(target, args) if isinstance(target, CompoundRow) else target
+        if isinstance(target, CompoundRow) and function is None:
+            raise self.no_overload(target, args, node, f"kc.grad(kc.{target.name})")
         bound = [self.strengthen(v) for v in self.bind(function, function.source, args, {}, node).values()]
         if any(flatten(v) is None for v in bound):
             raise self.fail(Unsupported, "kc.grad(f) is for functions of values, not of arrays", node,

@@ -11,18 +11,10 @@ import numpy as np
 from .. import types as t
 from ..config import config
 from ..errors import WrongChoice, WrongDevice, WrongDtype, WrongShape, WrongUse, public
-from .arrays import (
-    Array,
-    _check_gradient,
-    _numbers_of,
-    check_not_carried,
-    device_memory,
-    holds_bfloats,
-    numbers,
-    offers_device_memory,
-    spread,
-)
+from .arrays import Array
+from .content import check_not_carried, device_memory, numbers, offers_device_memory, spread
 from .cuda import data as gpu
+from .elements import check_gradient, holds_bfloats, numbers_of
 from .halves import bits_of, to_bfloat16
 from .memory import Data, check_fits, check_no_gradient, is_dense, is_on_gpu, is_tensor
 
@@ -132,7 +124,7 @@ def _again(data: Array, dtype: Any, requires_grad: bool) -> Array:
         made = made._view(lambda data: data, element)
     assert made is not None
     if requires_grad:
-        _check_gradient(made.element)
+        check_gradient(made.element)
         made.requires_grad = True
     return made
 
@@ -360,7 +352,7 @@ def full(
 ) -> Array:  # fmt: skip
     """Every element the given value."""
     made = _new(np.zeros, shape, dtype, real, requires_grad, device)
-    made._data[...] = made._bits(spread(value, made._data.shape, _numbers_of(made.element)))
+    made._data[...] = made._bits(spread(value, made._data.shape, numbers_of(made.element)))
     return made
 
 

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from ..errors import TapeError, WrongShape
-from .arrays import Array, _plain
+from .arrays import Array
+from .content import plain
 from .memory import Data
 
 WIDTHS = (1, 2, 4)
@@ -48,7 +49,7 @@ def read_directions(tangents: Mapping[Array, Any]) -> tuple[dict[Array, Data], i
 def _read(a: Array, direction: Any) -> tuple[Data, int | None]:
     shape = a._data.shape
     try:
-        data = np.asarray(_plain(direction), a._data.dtype)
+        data = np.asarray(plain(direction), a._data.dtype)
     except (TypeError, ValueError):
         raise TapeError(f"the tangent of an array is made of numbers, not {direction!r}",
                         advice="give one number for each of its elements") from None  # fmt: skip

@@ -34,10 +34,12 @@ from ..errors import (
 from ..frontend import Source, signature
 from ..homes import pickled, sent_by_value
 from ..structs import Bundle, StructValue, absent, gathered, spread
-from .arrays import Array, _plain, holds_bfloats, numbers, offers_device_memory
+from .arrays import Array
 from .compile import Options, Variant
+from .content import numbers, offers_device_memory, plain
 from .creation import array, copied
 from .cuda.device import device as gpu
+from .elements import holds_bfloats
 from .halves import bits_of
 from .memory import check_no_gradient, is_dense, is_on_gpu, is_tensor, numpy_of, overlaps_itself
 
@@ -337,7 +339,7 @@ class Kernel:
                 raise wrong
             return arg
         try:
-            data = np.asarray(_plain(arg), dtype=np.float64)
+            data = np.asarray(plain(arg), dtype=np.float64)
         except (TypeError, ValueError):
             raise wrong from None
         assert isinstance(kind, t.Composite)

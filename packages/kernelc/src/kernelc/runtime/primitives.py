@@ -13,8 +13,9 @@ import numpy as np
 
 from .. import types as t
 from ..errors import TapeError, WrongChoice, WrongDtype, WrongShape, public
-from .arrays import Array, holds_bfloats
+from .arrays import Array
 from .creation import array, empty
+from .elements import holds_bfloats
 from .memory import Data
 from .recording import current
 from .tape import Tape

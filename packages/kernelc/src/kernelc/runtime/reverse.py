@@ -19,10 +19,11 @@ from .. import _native
 from ..codegen import SPECIAL, UNASKED
 from ..errors import TapeError
 from . import launches, strips
-from .arrays import Array, as_view, gradient_dtype
+from .arrays import Array, as_view
 from .cuda.device import device
 from .cuda.launching import Launching, binary_of, check, facts
 from .cuda.operations import add_in_place, adding
+from .elements import gradient_dtype
 from .memory import add_copy, add_zero, address_of, array_words, is_on_gpu, zeros_for
 from .storage import Storage
 

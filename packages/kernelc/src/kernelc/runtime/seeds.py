@@ -9,7 +9,9 @@ import numpy as np
 
 from ..errors import NonScalarLoss, TapeError, WrongShape
 from ..records import record
-from .arrays import Array, _plain, device_memory, gradient_dtype
+from .arrays import Array
+from .content import device_memory, plain
+from .elements import gradient_dtype
 from .entries import Entry
 from .memory import address_of, is_on_gpu
 from .reverse import Sweep
@@ -102,7 +104,7 @@ def _weights(a: Array, given: Any) -> Any:
             return there
         given = there.host()
     try:
-        held = np.asarray(_plain(given))
+        held = np.asarray(plain(given))
         if held.dtype.kind not in "biufV":  # NumPy would leave out imaginary parts, and read texts
             raise TypeError(held.dtype)
         return held.astype(gradient_dtype(a.element), copy=False)

@@ -13,7 +13,9 @@ from .. import ir
 from .. import types as t
 from ..errors import KernelError, WrongArity, WrongChoice, WrongDtype, public
 from ..runtime import Tape, array, launch
-from ..runtime.arrays import Array, _plain, holds_bfloats
+from ..runtime.arrays import Array
+from ..runtime.content import plain
+from ..runtime.elements import holds_bfloats
 from ..runtime.kernels import Kernel
 from ..structs import Bundle, arrays_in, gathered, spread
 
@@ -236,12 +238,12 @@ def _double(arg: Any, declared: t.Type | None, *, box: bool) -> Any:
     if declared is None:
         return _copy(arg.numpy(), _in_double(arg.element)) if isinstance(arg, Array) else arg
     if isinstance(declared, t.ArrayType):
-        data = _plain(arg) if not isinstance(arg, (list, tuple)) else np.array(arg)
+        data = plain(arg) if not isinstance(arg, (list, tuple)) else np.array(arg)
         element = t.resolve(declared.element, t.FLOAT64)
         return _copy(data, element) if isinstance(data, np.ndarray) else arg
     if isinstance(arg, Array) or box:
         element = t.resolve(declared, t.FLOAT64)
-        return _copy(np.asarray(_plain(arg)).reshape(1, *t.element_dtype(element)[1]), element)
+        return _copy(np.asarray(plain(arg)).reshape(1, *t.element_dtype(element)[1]), element)
     return arg
 
 

@@ -11,7 +11,7 @@ from torch.autograd import forward_ad
 
 from ..errors import WrongDtype
 from ..runtime import Array
-from ..runtime.arrays import device_memory
+from ..runtime.content import device_memory
 from ..runtime.cuda.device import device
 from ..runtime.memory import Data, is_on_gpu, numpy_of
 

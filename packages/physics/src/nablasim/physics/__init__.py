@@ -6,6 +6,8 @@ scene.add_ground("floor")
 trajectory = ph.rollout(scene.build(), dt=1e-3, steps=1000, every=10)
 """
 
+from typing import Any
+
 from nablasim.physics import io
 from nablasim.physics.errors import (
     Diverged,
@@ -101,3 +103,11 @@ __all__ = [
     "stable_dt",
     "vertex_masses",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name == "__version__":
+        from importlib.metadata import version  # it takes a while to import
+
+        return version("nablasim-physics")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

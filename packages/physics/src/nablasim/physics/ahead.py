@@ -78,7 +78,8 @@ AHEAD = [
     *(one for family in body_contacts.FAMILIES.values() for one in aot.kernels(*vars(family).values(), boxed=("dt",))),
     *aot.kernels(link_planes, robots, boxed=("dt",)),
     *aot.kernels(*frames.COPIES_FIRST.values(), frames.corners, frames.corners_of_copies),
-    *aot.kernels(*passing.FAMILIES.values(), boxed=("dt",), adjoint=False),
+    # Nothing flows back from an alarm, but on a tape it is recorded like other reals.
+    *aot.kernels(*passing.FAMILIES.values(), boxed=("dt",)),
     # What decides who meets whom, and how stiff a system is, has no gradient.
     *aot.kernels(
         crossing, near_points, surfaces, touching, air.air_damping, planes.plane_stiffness,

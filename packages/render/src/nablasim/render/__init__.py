@@ -38,6 +38,10 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
+    if name == "__version__":
+        from importlib.metadata import version  # it takes a while to import
+
+        return version("nablasim-render")
     # Both are modules of torch, which takes a second to import: cameras, meshes and videos do without.
     if name in ("Renderer", "Silhouette"):
         from nablasim.render import renderer

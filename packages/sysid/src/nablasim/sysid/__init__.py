@@ -10,6 +10,9 @@ and the command `nablasim`.
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+# First of all: without the other packages, it says which are missing instead of failing at the first import of one.
+import nablasim.sysid.needs  # noqa: F401  isort: skip
+
 # Functions with the names of their modules: imported now, or the modules would take their place. They need nothing
 # heavy.
 from nablasim.sysid.look import look
@@ -62,6 +65,10 @@ wrong with its input, and a process of a sweep, do without."""
 
 
 def __getattr__(name: str) -> Any:
+    if name == "__version__":
+        from importlib.metadata import version  # it takes a while to import
+
+        return version("nablasim-sysid")
     for home, names in _HOMES.items():
         if name in names:
             return getattr(import_module(f"nablasim.sysid.{home}"), name)

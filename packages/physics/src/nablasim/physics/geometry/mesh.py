@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.spatial import ConvexHull, QhullError
 
 from nablasim.physics.errors import MeshError
 from nablasim.physics.geometry import topology
@@ -191,6 +192,24 @@ class TriMesh:
         """
         vertices, index = join_vertices(self.vertices, tolerance)
         return TriMesh(vertices, index[self.faces])
+
+    def convex_hull(self) -> TriMesh:
+        """The smallest convex surface around the mesh: closed, seen from outside, of vertices of the mesh.
+
+        Bodies that are convex, or nearly so, touch by fewer points, and cannot catch in each other's hollows.
+        """
+        try:
+            hull = ConvexHull(self.vertices)
+        except (QhullError, ValueError):
+            raise MeshError(
+                f"the {len(self.vertices)} vertices span no volume, and have no convex hull",
+                advice="A flat sheet can be an obstacle or cloth; a body needs a thickness",
+            ) from None
+        corners = self.vertices[hull.simplices]
+        normal = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
+        inward = np.einsum("ni,ni->n", normal, hull.equations[:, :3]) < 0  # Qhull's normals point outward.
+        faces = np.where(inward[:, None], hull.simplices[:, [0, 2, 1]], hull.simplices)
+        return TriMesh(self.vertices, faces).compact().read_from(self.file)
 
     def compact(self) -> TriMesh:
         """The mesh without the vertices that no face uses."""

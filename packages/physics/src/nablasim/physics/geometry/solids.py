@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -70,7 +70,9 @@ def solid(name: str, geometry: Geometry, scale: ArrayLike) -> Solid:
 _NO_FACES = np.zeros((0, 3), np.int32)
 
 
+@lru_cache(maxsize=256)
 def _of_shape(shape: Shape) -> Solid:
+    """Kept: thousands of bodies may be of one shape."""
     found = features(shape)
     sizes = {field.name: float(getattr(shape, field.name)) for field in fields(shape)}
     return Solid(shape.kind, sizes, np.zeros((len(found.spread), 3)), found, _NO_FACES, shape.mass_properties(1.0),

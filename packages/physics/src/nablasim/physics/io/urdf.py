@@ -7,8 +7,10 @@ means them, along z. Nothing is turned to y up: a URDF's world has z up, and whe
 from __future__ import annotations
 
 import importlib.util
+import io
 import math
 import os
+from copy import deepcopy
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,11 +20,11 @@ from numpy.typing import NDArray
 
 import kernelc as kc
 from nablasim.physics.errors import MissingPackage, RobotError
-from nablasim.physics.geometry import Box, Cylinder, Shape, Sphere, quat
+from nablasim.physics.geometry import Box, Capsule, Cylinder, Shape, Sphere, quat
 from nablasim.physics.io.xml import parse
 
 KINDS = ("revolute", "continuous", "prismatic", "fixed", "floating", "planar")
-GEOMETRIES = ("box", "cylinder", "sphere", "mesh")
+GEOMETRIES = ("box", "cylinder", "sphere", "capsule", "mesh")
 # How many numbers an attribute holds: of the element, or of any element.
 NUMBERS = {
     "xyz": 3, "rpy": 3, "size": 3, "radius": 1, "length": 1, "scale": (1, 3), "lower": 1, "upper": 1, "effort": 1,
@@ -99,17 +101,18 @@ def load_urdf(path: str | os.PathLike[str], *, within: str | os.PathLike[str] | 
         raise MissingPackage("yourdfpy", "reading URDF", "urdf")
     path = Path(path)
     inside = path.parent if within is None else Path(within)
-    lines = _check(path, inside)
+    root = parse(path)
+    lines = _check(root, path, inside)
     import yourdfpy
 
     try:
-        parsed = yourdfpy.URDF.load(str(path), build_scene_graph=False, load_meshes=False).robot
+        parsed = yourdfpy.URDF.load(_for_parser(root), build_scene_graph=False, load_meshes=False).robot
     except Exception as error:  # What `_check` did not foresee.
         raise RobotError(f"this cannot be read as URDF ({type(error).__name__}: {error})", file=path) from error
     links = {}
-    for link in parsed.links:
+    for link, element in zip(parsed.links, root.iterfind("link")):
         try:
-            links[link.name] = _link(link, path, inside)
+            links[link.name] = _link(link, element, path, inside)
         except ValueError as error:
             raise RobotError(f"link {link.name}: {error}", file=path, line=lines[f"link {link.name}"]) from None
     joints, base = _in_order([_joint(joint) for joint in parsed.joints], links, path, lines)
@@ -117,12 +120,25 @@ def load_urdf(path: str | os.PathLike[str], *, within: str | os.PathLike[str] | 
 
 
 # ------------------------------------------------------------------------------------------------- before the parser
-def _check(path: Path, inside: Path) -> dict[str, int]:
+def _for_parser(root: Any) -> io.BytesIO:
+    """The file as yourdfpy takes it: a geometry holds one element, and a capsule is a cylinder until `_geometry`."""
+    from lxml import etree
+
+    plain = deepcopy(root)
+    for geometry in plain.iter("geometry"):
+        for part in geometry:
+            if part.tag not in GEOMETRIES:
+                geometry.remove(part)
+            elif part.tag == "capsule":
+                part.tag = "cylinder"
+    return io.BytesIO(etree.tostring(plain))
+
+
+def _check(root: Any, path: Path, inside: Path) -> dict[str, int]:
     """Refuse what the parser would stumble over, or read as something else. Returns the line of each joint and link."""
-    root = parse(path)
     if root.tag != "robot":
         raise RobotError(f"the root is <{root.tag}>; expected <robot>", file=path, line=root.sourceline)
-    lines: dict[str, int] = {}
+    lines: dict[str, int] = {"robot": root.sourceline}
     for element in root.iter():
         if isinstance(element.tag, str):
             _check_element(element, path)
@@ -162,7 +178,7 @@ def _check_element(element: Any, path: Path) -> None:
         for end in ("parent", "child"):
             if element.find(end) is None or not element.find(end).get("link"):
                 refuse(f"joint {element.get('name')} has no {end}")
-    if tag == "geometry" and (len(element) != 1 or element[0].tag not in GEOMETRIES):
+    if tag == "geometry" and _form(element) is None:
         refuse(f"<geometry> holds exactly one of {', '.join(GEOMETRIES)}")
     for name, text in element.attrib.items():
         count = NUMBERS.get(name, 1 if (tag, name) == ("mass", "value") else None)
@@ -175,6 +191,12 @@ def _check_element(element: Any, path: Path) -> None:
             refuse(f"<{tag}> has {name}={text!r}; expected {wanted} number{'s' if counts[-1] > 1 else ''}")
     if tag == "mass" and float(element.get("value", "0")) < 0:
         refuse(f"a mass is {element.get('value')}")
+
+
+def _form(geometry: Any) -> str | None:
+    """What a geometry is; some files have its material inside, too."""
+    tags = [part.tag for part in geometry if part.tag != "material"]
+    return tags[0] if len(tags) == 1 and tags[0] in GEOMETRIES else None
 
 
 def _check_mesh(element: Any, path: Path, inside: Path) -> None:
@@ -220,17 +242,19 @@ def _is_finite(word: str) -> bool:
 
 
 # -------------------------------------------------------------------------------------------------- behind the parser
-def _link(link: Any, path: Path, inside: Path) -> Link:
+def _link(link: Any, element: Any, path: Path, inside: Path) -> Link:
     given = link.inertial
     pos, R = _pose(None if given is None else given.origin)
     inertia = None if given is None or given.inertia is None else R @ np.asarray(given.inertia, dtype=float) @ R.T
     mass = None if given is None or given.mass is None else float(given.mass)
-    visual, collision = (tuple(_geometry(part, path, inside) for part in parts)
-                         for parts in (link.visuals, link.collisions))  # fmt: skip
+    visual, collision = (
+        tuple(_geometry(part, _form(e.find("geometry")), path, inside) for part, e in zip(parts, element.iterfind(tag)))
+        for tag, parts in (("visual", link.visuals), ("collision", link.collisions))
+    )
     return Link(link.name, mass, pos, inertia, visual, collision)
 
 
-def _geometry(part: Any, path: Path, inside: Path) -> Geometry:
+def _geometry(part: Any, kind: str | None, path: Path, inside: Path) -> Geometry:
     pos, R = _pose(part.origin)
     rot, scale, form = _as_quat(R), np.ones(3), part.geometry
     shape: Shape | Path
@@ -239,7 +263,7 @@ def _geometry(part: Any, path: Path, inside: Path) -> Geometry:
     elif form.sphere is not None:
         shape = Sphere(float(form.sphere.radius))
     elif form.cylinder is not None:
-        shape = Cylinder(float(form.cylinder.radius), float(form.cylinder.length))
+        shape = (Capsule if kind == "capsule" else Cylinder)(float(form.cylinder.radius), float(form.cylinder.length))
         rot = _as_quat(R @ np.asarray(kc.quat_to_matrix(UPRIGHT)))
     else:
         shape = mesh_file(form.mesh.filename, path, inside)
@@ -275,7 +299,7 @@ def _in_order(
 ) -> tuple[tuple[Joint, ...], str]:
     """Parents first; raises unless the joints make one tree of all links."""
     if not links:
-        raise RobotError("there are no links", file=path)
+        raise RobotError("there are no links", file=path, line=lines["robot"])
     above: dict[str, Joint] = {}
     for joint in joints:
         if joint.child in above:
@@ -287,7 +311,8 @@ def _in_order(
     roots = [name for name in links if name not in above]
     if len(roots) != 1:
         reason = f"{len(roots)} links hang on no joint: {', '.join(roots)}" if roots else "the joints run in a circle"
-        raise RobotError(reason, advice="The links of a robot make one tree", file=path)
+        line = lines[f"link {roots[1]}" if roots else f"joint {joints[0].name}"]
+        raise RobotError(reason, advice="The links of a robot make one tree", file=path, line=line)
     placed = {roots[0]}
     order: list[Joint] = []
     while len(order) < len(joints):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -12,6 +13,8 @@ from numpy.typing import NDArray
 from nablasim.physics.errors import MissingPackage, RobotError
 
 Floats = NDArray[np.float64]
+DECLARATION = re.compile(rb"^(\s*)<\?xml\b[^>]*\?>")
+"""What stands in front of the root. Many robots claim to be XML of version 0.0, or start with an empty line."""
 
 
 def parse(path: Path) -> Any:
@@ -23,10 +26,19 @@ def parse(path: Path) -> Any:
     if not path.is_file():
         raise RobotError("there is no such file", advice=f"The current folder is {Path.cwd()}", file=path)
     refuse_entities(path)
+    parser = etree.XMLParser(resolve_entities=False, no_network=True, remove_comments=True, remove_pis=True)
     try:
-        return etree.parse(str(path), etree.XMLParser(resolve_entities=False, no_network=True)).getroot()
+        return etree.fromstring(_plain(path.read_bytes()), parser)
     except etree.XMLSyntaxError as error:
         raise RobotError(f"this is not XML: {error.msg}", file=path, line=error.lineno) from None
+
+
+def _plain(text: bytes) -> bytes:
+    """The text without a declaration that says nothing but a version, with lines where they were."""
+    found = DECLARATION.match(text)
+    if found is None or (b"encoding" in found[0] and not found[1]):
+        return text
+    return b"\n" * found[0].count(b"\n") + text[found.end() :]
 
 
 def refuse_entities(path: Path) -> None:

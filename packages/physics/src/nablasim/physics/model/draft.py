@@ -222,8 +222,9 @@ class Draft:
         """
         if name in self.parameters:
             known = self.parameters[name]
-            if not np.array_equal(known.value, np.array(value, np.float64), equal_nan=True):
-                raise ValueError(f"there is a parameter {name!r} already, whose value is {known.value}, not {value}: "
+            new = np.array(value, np.float64)
+            if not np.array_equal(known.value, new, equal_nan=True):
+                raise ValueError(f"there is a parameter {name!r} already, whose value is {known.value}, not {new}: "
                                  f"give this one another name")  # fmt: skip
             self.parameters[name] = replace(known, places=(*known.places, Place(column.name, rows)))
             return

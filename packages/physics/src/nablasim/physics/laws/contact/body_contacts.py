@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 import kernelc as kc
 from nablasim.physics.checks import filled
@@ -249,20 +250,36 @@ def add_contacts(draft: Draft, *, numbers: Mapping[str, float | None], law: Law,
         if value is not None:
             filled(f"contact.{quantity}", value, (), positive=True, allow_zero=True)
     bodies = meeting_bodies(draft)
+    _add_pairs(draft, bodies, numbers, law, laws)
     particles = draft.count.get("particles", 0)
-    for i, one in enumerate(bodies):
-        for other in bodies[i + 1 :]:
-            for points, surface in _meetings(one, other):
-                rows = draft.rows(f"{surface.family}_pairs", 1)
-                draft.index(f"{rows.table}.one", [points.row])
-                draft.index(f"{rows.table}.other", [surface.row])
-                own = laws.get(surface.name, laws.get(points.name, law))
-                add_numbers(draft, rows, one.given | other.given, numbers, own)
-        if particles:
-            rows = draft.rows(f"{one.family}_hits", particles)
-            draft.index(f"{rows.table}.particle", np.arange(particles))
-            draft.index(f"{rows.table}.body", np.full(particles, one.row))
-            add_numbers(draft, rows, one.given, numbers, laws.get(one.name, law))
+    for one in bodies if particles else ():
+        rows = draft.rows(f"{one.family}_hits", particles)
+        draft.index(f"{rows.table}.particle", np.arange(particles))
+        draft.index(f"{rows.table}.body", np.full(particles, one.row))
+        add_numbers(draft, rows, one.given, numbers, laws.get(one.name, law))
+
+
+def _add_pairs(
+    draft: Draft, bodies: list[Meeting], numbers: Mapping[str, float | None], law: Law, laws: Mapping[str, Law]
+) -> None:
+    """Rows of all pairs of bodies, by arrays: neighbours in a table that have the same numbers are filled together."""
+    points, surfaces = _meetings(bodies)
+    known = [law, *laws.values()]
+    numbered = {name: 1 + k for k, name in enumerate(laws)}
+    own = np.array([numbered.get(body.name, 0) for body in bodies], int)
+    said = np.array([sum(1 << k for k, q in enumerate(UNITS) if q in body.given) for body in bodies], int)
+    row = np.array([body.row for body in bodies], int)
+    family = np.array([body.family for body in bodies], str)
+    for name in dict.fromkeys(family[surfaces]):
+        one, other = (side[family[surfaces] == name] for side in (points, surfaces))
+        given, how = said[one] | said[other], np.where(own[other] > 0, own[other], own[one])
+        starts = np.flatnonzero(np.diff(given, prepend=-1) | np.diff(how, prepend=-1))
+        for start, end in zip(starts, [*starts[1:], len(one)]):
+            rows = draft.rows(f"{name}_pairs", int(end - start))
+            draft.index(f"{rows.table}.one", row[one[start:end]])
+            draft.index(f"{rows.table}.other", row[other[start:end]])
+            both = frozenset(q for k, q in enumerate(UNITS) if given[start] >> k & 1)
+            add_numbers(draft, rows, both, numbers, known[how[start]])
 
 
 def meeting_bodies(draft: Draft) -> list[Meeting]:
@@ -277,16 +294,21 @@ def meeting_bodies(draft: Draft) -> list[Meeting]:
     return found
 
 
-def _meetings(one: Meeting, other: Meeting) -> list[tuple[Meeting, Meeting]]:
-    """Whose points meet whose surface. A ball is where its centre says: the other's points would count it twice."""
-    if not (one.free or other.free):
-        return []
-    both = [(one, other), (other, one)]
-    if one.roundness != other.roundness:
-        both = [(one, other) if one.roundness > other.roundness else (other, one)]
-    elif one.roundness:
-        both = [(one, other)]
-    return [(points, surface) for points, surface in both if points.points]
+def _meetings(bodies: list[Meeting]) -> tuple[NDArray[np.int_], NDArray[np.int_]]:
+    """Whose points meet whose surface, of every two of which one is free: their numbers in the list.
+
+    A ball is where its centre says: the points of what it touches would count it twice.
+    """
+    free, round, count = (np.array([getattr(body, q) for body in bodies], int)
+                          for q in ("free", "roundness", "points"))  # fmt: skip
+    one, other = np.triu_indices(len(bodies), 1)
+    one, other = (side[(free[one] | free[other]) > 0] for side in (one, other))
+    points, surfaces = np.stack([one, other], axis=1), np.stack([other, one], axis=1)
+    ahead = round[points] > round[surfaces]
+    alike = round[points] == round[surfaces]
+    meet = ahead | alike & ((round[points] == 0) | (np.arange(2) == 0))
+    meet &= count[points] > 0
+    return points[meet], surfaces[meet]
 
 
 def add_numbers(draft: Draft, rows: Rows, given: frozenset[str], numbers: Mapping[str, float | None], law: Law) -> None:

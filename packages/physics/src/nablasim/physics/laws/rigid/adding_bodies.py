@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -82,14 +83,28 @@ def add_body(
     _add_motion(draft, name, rows, pos, rot, vel, omega)
     draft.parameter("gravity", GRAVITY, rows, gravity, unit="m/s²", uniform=True, about="acceleration of what falls")
     _add_contact(draft, name, rows, contact)
-    (mass, com, inertia), at, (*_, share, planes, others) = found, solid.points, solid.features
-    shares: list[float] = []
+    mass, _, tensor = found
+    touching, shares = _supported(solid, mass, tensor.tobytes())
+    for planes, (first, sets) in zip((1, 0), touching):
+        _add_sets(draft, rows, points.start + first, sets, planes=planes)
+    draft.constant(CROWD, rows, shares)
+
+
+@lru_cache(maxsize=256)
+def _supported(solid: Solid, mass: float, tensor: bytes) -> tuple[list[tuple[int, Supports]], list[float]]:
+    """Which points can touch planes together, and which others, each from which point on; and the body's `CROWD`.
+
+    Kept for bodies that are alike; the inertia comes as the bytes of its matrix.
+    """
+    com, inertia = solid.unit.com, np.frombuffer(tensor).reshape(3, 3)
+    at, (*_, share, planes, others) = solid.points, solid.features
+    touching, shares = [], []
     for first, last, part in ((0, planes, np.ones(planes)), (others, len(at), share[others:])):
         sets = supports(at[first:last], part, mass, com, inertia)
-        _add_sets(draft, rows, points.start + first, sets, planes=int(first == 0 and not shares))
+        touching.append((first, sets))
         shares.append(crowd(sets, at[first:last] - com, mass, inertia))
     shares.append(crowd_across(sets, at[others:] - com, mass, inertia))
-    draft.constant(CROWD, rows, shares)
+    return touching, shares
 
 
 def add_obstacle(

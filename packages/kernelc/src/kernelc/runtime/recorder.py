@@ -1,0 +1,164 @@
+"""What a tape records: launches, writes from Python, and operations of the user's own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+from ..errors import CudaError, CutGradient, Overwritten, caller
+from ..structs import arrays_in, kept
+from . import launches
+from .arrays import Array
+from .creation import refresh
+from .entries import Entry
+from .kernels import Plan
+from .memory import add_zero, dense_copy
+from .playing import Player
+
+
+class Recorder(Player):
+    """Each step is noted with what its adjoint will need, and run."""
+
+    def _launch(self, plan: Plan, args: list[Any], dim: tuple[int, ...], device: str, parts: int = 1) -> None:
+        """Run and record a launch."""
+        variant = plan.variant
+        entry = Entry(f"launch {len(self.entries)} ({plan.kernel.name})", plan, args, dim, device, parts)
+        # Values as they are now: what a user passes may change before the tape runs again, or backwards.
+        entry.args = args = [
+            self._ledger.canonical(a, entry) if a.__class__ is Array else kept(kind, a)
+            for a, kind in zip(args, plan.kernel.params.values(), strict=True)
+        ]
+        for a in args:
+            if a.__class__ is Array and a.origin is not None:
+                self._copy_again(a)
+        touched = [i for i in plan.arrays if i in variant.touched]
+        seeds = frozenset(i for i in touched if args[i].real is not None and self._carries(args[i]))
+        self._touch([args[i] for i in plan.arrays], entry)
+        entry.found = {i: (args[i]._storage, args[i]._storage.version) for i in plan.arrays}
+        if seeds:
+            self._plan_adjoint(entry, seeds)
+        self._protect([args[i] for i in variant.written], entry)
+        try:
+            self._run_first(entry)
+        except BaseException as error:  # Ctrl-C, too: what was written until then stays
+            launches.bump(plan, args)
+            # A driver that refuses a launch has written nothing.
+            for i in variant.written if seeds and not isinstance(error, CudaError) else ():
+                self._ledger.foreign[args[i]._storage] = f"by {entry.label}, which failed"
+            raise
+        for i in variant.written:
+            self._bump(args[i])
+        for i, (storage, _) in list(entry.finals.items()):
+            entry.finals[i] = (storage, storage.version)
+            self._needed[entry.finals[i]] = entry
+        for i in variant.extrema:
+            entry.after[i] = (args[i]._storage, args[i]._storage.version)
+        self.entries.append(entry)
+
+    def _copy_again(self, a: Array) -> None:
+        """An argument was converted for its launch: so it will be in a replay."""
+        assert a.origin is not None
+        origin = self._ledger.canonical(a.origin)
+        if self._carries(origin):
+            raise CutGradient("an argument is a copy of an array that carries a gradient, which would end there",
+                              advice="pass the array itself, contiguous and of the kernel's element type")  # fmt: skip
+        self._touch([origin])
+        self._forward.add_call(partial(refresh, a))
+
+    def _plan_adjoint(self, entry: Entry, seeds: frozenset[int]) -> None:
+        """Find out what the adjoint will read, and which arrays carry a gradient from here on."""
+        assert entry.plan is not None
+        args = entry.args
+        plan, total = entry.plan, launches.packed(entry.dim)[0]
+        entry.seeds = entry.adjoint = seeds
+        if entry.device == "cpu":
+            entry.adjoint = plan.variant.served(seeds, plan.contiguous, total)
+        entry.active = active = plan.variant.adjoint_reads(seeds)[0]
+        _, values, finals = plan.variant.adjoint_reads(entry.adjoint)
+        self._activate([args[i] for i in active])
+        for i in values:
+            storage = args[i]._storage
+            need = entry.needs[i] = (storage, storage.version)
+            self._needed.setdefault(need, entry)
+        for i in finals:
+            entry.finals[i] = (args[i]._storage, -1)
+
+    def _write(self, target: Array, kind: str, source: Any) -> bool:
+        """`zero_` and `assign` while recording."""
+        entry = Entry(f"{kind}{'_' if kind == 'zero' else ''} {len(self.entries)}", writes=[target])
+        target = self._ledger.canonical(target, entry)
+        if isinstance(source, Array):
+            entry.reads = [source]
+            source = self._ledger.canonical(source, entry)
+            entry.reads = [source]
+        entry.writes = [target]
+        if target._data.size == target.root._data.size:
+            # All of it is overwritten: where it came from no longer matters.
+            self._ledger.foreign.pop(target._storage, None)
+        self._touch([*entry.writes, *entry.reads], entry)
+        self._protect([target], entry)
+        # An integer that a real is copied to, or from, is one for good: it passes no gradient on.
+        if isinstance(source, Array) and source.real is not None and target.real is not None:
+            if self._carries(source):
+                self._activate([source, target])
+        if target.real is not None and self._carries(target):
+            self._activate([target])
+        content = source if source is None or isinstance(source, Array) else dense_copy(source)
+
+        def write() -> None:
+            target._put(content)
+
+        write()
+        if kind == "zero" and target._data.flags.c_contiguous and target._source is None:
+            add_zero(self._forward, target._data)
+        else:
+            self._forward.add_call(write)
+        self._forward.keep((target, source))
+        self._bump(target)
+        self.entries.append(entry)
+        return True
+
+    def record(
+        self, backward: Callable[[], Any], reads: Sequence[Any] = (), writes: Sequence[Any] = (),
+        forward: Callable[[], Any] | None = None, tangent: Callable[..., Any] | None = None,
+    ) -> None:  # fmt: skip
+        """Put an operation of your own on the tape, after it has run.
+
+        `backward()` reads the gradients of `writes` and adds to those of `reads`; afterwards the gradients of
+        `writes` are cleared, as by a store. `forward()` runs it again in `replay`. `tangent(*dots)` is for `jvp`: it
+        gets the tangents of `reads`, each a NumPy array with an axis of tangents in front (None for integers), and
+        returns those of `writes` in the same form.
+        """
+        reads, writes = arrays_in(reads), arrays_in(writes)
+        label = f"operation {len(self.entries)} ({_name_of(backward)})"
+        entry = Entry(label, backward=backward, tangent=tangent, place=caller(), reads=reads, writes=writes)
+        self._touch([*reads, *writes], entry)
+        carried = [a for a in reads if self._carries(a)]
+        self._activate([*carried, *(a for a in writes if a.real is not None and (carried or self._carries(a)))])
+        for a in writes:
+            need = (a._storage, a._storage.version)
+            if need in self._needed and need not in self._copies:
+                raise Overwritten(f"{entry.label} has overwritten what the reverse sweep of "
+                                  f"{self._needed[need].label} needs", self._needed[need].span,
+                                  advice="let it write to an array of its own")  # fmt: skip
+        own = {a._storage for a in writes}
+        for i, a in enumerate(reads):
+            if a._storage not in own:
+                entry.needs[i] = (a._storage, a._storage.version)
+                self._needed.setdefault(entry.needs[i], entry)
+        for a in writes:
+            self._bump(a)
+        if forward is not None:
+            self._forward.add_call(forward)
+        else:
+            self._replayable = False
+        self.entries.append(entry)
+
+
+def _name_of(function: Callable[..., Any]) -> str:
+    """What a function of the user is called, or what of ours it belongs to."""
+    name = str(getattr(function, "__qualname__", type(function).__name__))
+    if str(getattr(function, "__module__", "")).startswith("kernelc."):
+        return "kc.checkpoint" if "Checkpoint" in name else f"kc.{name.split('.')[0]}"
+    return name.split("<locals>.")[-1]
