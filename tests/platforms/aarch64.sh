@@ -31,7 +31,7 @@ aarch64-linux-gnu-g++ -std=c++17 -O2 -fPIC -shared -fvisibility=hidden -pthread 
 # The alternatives of libblas are links that only a system which was set up has.
 inside() {
     env -i PATH="$PATH" HOME="$folder" LANG=C.UTF-8 CXX=aarch64-linux-gnu-g++ KERNELC_CACHE_DIR="$folder/aarch64-cache" \
-        HYPOTHESIS_PROFILE="${HYPOTHESIS_PROFILE:-dev}" PYTHONPATH=packages/kernelc/src \
+        HYPOTHESIS_PROFILE="${HYPOTHESIS_PROFILE:-dev}" PYTHONPATH=packages/kernelc/src KERNELC_TEST_MEMORY=small \
         qemu-aarch64-static -L "$root" -E LD_LIBRARY_PATH="/$lib:/$lib/blas:/$lib/lapack" \
         -E PYTHONHOME="$root/usr" "$root/usr/bin/$version" "$@"
 }

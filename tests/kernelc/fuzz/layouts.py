@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import mmap
+import os
 from math import prod
 from typing import Any
 
@@ -16,9 +17,10 @@ BITS = {"kc.uint8": np.uint8, "kc.int8": np.int8, "kc.int16": np.int16, "kc.uint
 """Integers of which memory is made, and programs are not; with uint64, which has bits that int has not."""
 CONTIGUOUS = ("lows", "highs")  # where derivatives of atomic minima and maxima are to be had, arrays must be so
 HALVES = {"kc.float16": kc.float16, "kc.bfloat16": kc.bfloat16}
-STEPS = {"dense": 1, "gaps": 3, "backwards": -1, "gaps, backwards": -2, "huge": 2**30 + 1,
-         "huge, backwards": -(2**30) - 3}  # fmt: skip
-"""Of the first axis, in elements or rows: beyond 2**31 numbers from the first to the third."""
+# An emulator keeps a note for each page that it maps, and runs out of memory where the system does not.
+HUGE = 2**16 if os.environ.get("KERNELC_TEST_MEMORY") == "small" else 2**30
+STEPS = {"dense": 1, "gaps": 3, "backwards": -1, "gaps, backwards": -2, "huge": HUGE, "huge, backwards": -HUGE}
+"""Of the first axis, in rows; huge ones in numbers, so that the third row begins 2**31 numbers after the first."""
 
 
 def choose(seed: int, names: Any) -> dict[str, str]:
@@ -30,15 +32,16 @@ def choose(seed: int, names: Any) -> dict[str, str]:
 
 def laid(data: np.ndarray, layout: str) -> np.ndarray:
     """The same content with other strides. Vectors and rows stay together."""
-    step, row = STEPS[layout], prod(data.shape[1:]) * data.itemsize
-    if abs(step) < 10:
+    step, numbers = STEPS[layout], prod(data.shape[1:])
+    if abs(step) < HUGE:
         wide = np.zeros((len(data) * abs(step), *data.shape[1:]), data.dtype)
         made = wide[::step]
     else:
-        memory = mmap.mmap(-1, len(data) * abs(step) * row,
-                           flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | UNRESERVED)  # fmt: skip
-        first = np.frombuffer(memory, data.dtype)[(len(data) - 1) * -step * row // data.itemsize if step < 0 else 0 :]
-        made = as_strided(first, data.shape, (step * row, *data.strides[1:]))
+        step = (1 if step > 0 else -1) * (HUGE // numbers + 1) * numbers  # whole rows, and no power of two
+        size = ((len(data) - 1) * abs(step) + numbers) * data.itemsize
+        memory = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | UNRESERVED)
+        first = np.frombuffer(memory, data.dtype)[(len(data) - 1) * -step if step < 0 else 0 :]
+        made = as_strided(first, data.shape, (step * data.itemsize, *data.strides[1:]))
     made[...] = data
     return made
 

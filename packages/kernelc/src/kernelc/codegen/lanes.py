@@ -60,7 +60,7 @@ def header(texts: Sequence[str], widths: Sequence[int], libmvec: bool) -> str:
     words = {word for text in texts for word in _WORD.findall(text)}
     lines = ["#define KC_LIBMVEC 1"] if libmvec else []
     lines += ["#define KC_MATH " + " ".join(f"KC_MATH{_MATH[name]}({name})" for name in math_in(words)), HEADER.strip()]
-    if words & {f"{word}{c}{end}" for c in ("kc_float16", "kc_bfloat16") for word, end in (("", ""), ("(", "*)"))}:
+    if words & {form.format(c) for c in ("float16", "bfloat16") for form in ("kc_{}", "(kc_{}*)", "kc_gather_{}")}:
         lines.append('#include "kernelc/stored.h"')
     if widths:
         lines += [f"#define KC_WITH_{part} 1" for part, names in _PARTS.items() if not names.isdisjoint(words)]
