@@ -262,3 +262,14 @@ def test_operators_of_uint64_mean_the_same_in_lanes_and_interpreted(width, lanes
         results.append((out, real))
     assert np.array_equal(results[0][0], results[1][0])
     assert np.array_equal(results[0][1], results[1][1], equal_nan=True)
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.parametrize("kind", HALVES)
+def test_halves_with_gaps_between_them_are_read_in_lanes(kind, width, lanes):
+    # Nothing but gathers reads such arrays, so nothing else asks for what converts halves.
+    lanes(width)
+    halves = torch.linspace(-3, 3, 99, dtype=HALVES[kind][1])[::3]
+    out = kc.zeros(33)
+    kc.launch(WIDEN[kind], 33, [halves], [out])
+    assert np.array_equal(out.numpy(), halves.float().numpy())
