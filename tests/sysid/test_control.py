@@ -8,7 +8,7 @@ import torch
 from torch import nn
 
 from nablasim import physics as ph
-from nablasim import render
+from nablasim import render, sysid
 from nablasim.sysid import control
 
 MESH = ph.TetMesh.box((0.4, 0.2, 0.2), cells=(2, 1, 1))
@@ -112,7 +112,7 @@ def test_a_loop_that_is_closed_step_by_step_is_the_motion_at_once():
     assert not whole.closed and parts.closed
     a, b = whole.loss(), parts.loss()
     a.backward(), b.backward()
-    assert float(a) == pytest.approx(float(b), rel=1e-10)
+    assert a.item() == pytest.approx(b.item(), rel=1e-10)
     assert float(whole.policy("block.activation").gain.grad) == pytest.approx(
         float(parts.policy("block.activation").gain.grad), rel=1e-8
     )
@@ -128,6 +128,54 @@ def test_feedback_has_the_gradient_of_differences():
             gain.copy_(torch.tensor(SCALE + h, dtype=torch.float64))
             ends.append(float(one.loss()))
     assert float(gain.grad) == pytest.approx((ends[0] - ends[1]) / 2e-5, rel=1e-5)
+
+
+class Watching(nn.Module):
+    """Of single precision, with names of its own: the time, the state and the picture by their order."""
+
+    def __init__(self):
+        super().__init__()
+        self.net = nn.Linear(1 + 64, len(MESH.tets))
+
+    def forward(self, t, seen, frame):
+        assert t.dtype == seen["block.x"].dtype == frame.dtype == torch.float32
+        return SCALE * torch.tanh(self.net(torch.cat([t[None], frame.reshape(-1)])))
+
+
+def test_any_module_may_be_a_policy_and_see_pictures():
+    one = task(FAR, Watching(), steps=3, look=render.Silhouette(CAMERA, size=(8, 8)))
+    run = one.train(iterations=2, seed=1)
+    assert one.closed and run.loss < run.losses[0]
+    run.task.loss().backward()
+    assert all(bool(p.grad.abs().sum() > 0) for p in run.task.policies.parameters())
+    with pytest.raises(ValueError, match="look="):
+        task(FAR, Watching())
+
+
+def test_on_a_growing_horizon_the_best_is_of_the_whole_motion(tmp_path):
+    run = task(FAR, steps=8).train(iterations=4, seed=1, grow=2, folder=tmp_path)
+    whole = task(FAR, steps=8)
+    whole.policies.load_state_dict(run.task.policies.state_dict())
+    assert run.best >= 2 and whole.loss().item() == run.loss == min(run.losses[2:])
+    first = task(FAR, steps=8).train(iterations=0, seed=1).task
+    assert first.shortened(2).loss().item() == run.losses[0]
+    with pytest.raises(ValueError, match="another training"):
+        task(FAR, steps=8).train(iterations=4, seed=1, folder=tmp_path)
+    with pytest.raises(ValueError, match="1 to 8"):
+        task(FAR, steps=8).train(grow=9)
+
+
+def test_a_video_is_a_goal_and_its_own_motion_is_nearest():
+    one = task(FAR, steps=4)
+    see = render.Silhouette(CAMERA, size=(24, 24))
+    moved = one.train(iterations=0, seed=2).motion()
+    shown = see(torch.as_tensor(moved.vertices("block")).float(), one.model.surfaces["block"].faces)
+    film = sysid.Video(shown.numpy(), moved.times)
+    same = task(control.Video(see, film), steps=4).train(iterations=0, seed=2)
+    other = task(control.Video(see, film), steps=4).train(iterations=3, seed=3, grow=2)
+    assert same.loss < 1e-12 and 0 < other.loss <= other.losses[-1]
+    with pytest.raises(ValueError, match="times of the target"):
+        task(control.Video(see, film), steps=3)
 
 
 def test_one_picture_brings_a_thrown_block_to_where_it_was_taken(tmp_path):

@@ -6,7 +6,7 @@ Every goal is bound to a model by `Task`, which may refuse it, and then gives th
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -49,6 +49,13 @@ class Video:
             raise ValueError(f"the times of the target are not those of steps, which go from 0 to {times[-1]:g} s")
         return self._compare(model, self.target, steps)
 
+    def until(self, time: float) -> Video:
+        """The goal of a shorter motion: the frames up to a time."""
+        kept = int((self.target.times <= time + 1e-9).sum())
+        if not kept:
+            raise ValueError(f"the target has no frame until {time:g} s: begin with a longer motion")
+        return replace(self, target=Frames(self.target.frames[:kept], self.target.times[:kept]))
+
     def _compare(self, model: ph.Model, target: Frames, steps: Any) -> Measure:
         bound = Pictures(self.renderer, self.objects, self.loss, self.paint).bind(model, target)
         wanted = torch.as_tensor(bound.target)
@@ -75,6 +82,9 @@ class Image(Video):
         if picture.ndim not in (2, 3):
             raise ValueError(f"the target is one picture, (height, width[, channels]), not of shape {picture.shape}")
         return self._compare(model, Frames(picture[None], [times[at]]), [at])
+
+    def until(self, time: float) -> Video:
+        return self
 
 
 @dataclass(frozen=True, eq=False)
@@ -149,7 +159,7 @@ def centre_of_mass(motion: Any, name: str, masses: Any = None) -> torch.Tensor:
     x = torch.as_tensor(motion[name].x).double()
     if masses is None:
         return x
-    weights = torch.as_tensor(np.asarray(masses, np.float64))
+    weights = torch.tensor(np.asarray(masses, np.float64))
     return (x * (weights / weights.sum())[:, None]).sum(1)
 
 

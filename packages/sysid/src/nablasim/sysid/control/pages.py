@@ -53,7 +53,7 @@ def write_film(run: Run, file: str | Path) -> Path:
 
 
 def film(task: Task, motion: Any, height: int = HEIGHT) -> NDArray[np.float64]:
-    """(frames, height, width, 3): lit surfaces as the goal's camera sees them, or as one that sees all of the motion."""
+    """(frames, height, width, 3): lit surfaces as the goal's camera sees them, or one that sees all of the motion."""
     names = list(task.model.surfaces)
     if not names:
         raise ValueError("nothing of this model can be drawn: it has no surfaces")
@@ -62,7 +62,7 @@ def film(task: Task, motion: Any, height: int = HEIGHT) -> NDArray[np.float64]:
     faces = np.concatenate([task.model.surfaces[name].faces + k for name, k in zip(names, first)])
     points = np.concatenate(corners, axis=1).astype(np.float32)
     view, size = _view(task.goal, points, height)
-    lights = [render.Ambient(0.45), render.Directional((0.4, 1.0, 0.8))]
+    lights: list[Any] = [render.Ambient(0.45), render.Directional((0.4, 1.0, 0.8))]
     renderer = render.Renderer(view, lights, size=size, shading="lambert", background=(1.0, 1.0, 1.0), composite=True)
     paint = np.tile(np.array([0.85, 0.55, 0.2], np.float32), (points.shape[1], 1))
     return np.asarray(renderer(points, faces, colors=paint)[..., :3], np.float64)

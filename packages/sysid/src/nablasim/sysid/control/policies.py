@@ -1,6 +1,8 @@
 """Policies: torch modules of any of (time, state, picture) that say what actuators do.
 
-A module is called with those of the three that its `forward` names, and gives the value of its parameter of the model.
+A module is called with those of the three that its `forward` names, in the precision of its weights, and gives the
+value of its parameter of the model. Arguments with other names are these three in their order.
+
 One that names `time` alone is open loop: it is called once with all times, (steps), and gives (steps, ...). One that
 names `state` (tensors by name, "gear.x") or `picture` closes the loop: it is called before every step, with that time.
 One that names nothing is a value that is held from the start: an initial velocity, a stiffness.
@@ -92,15 +94,24 @@ class Random(nn.Module):
 
 
 def sees(policy: nn.Module) -> tuple[str, ...]:
-    """What a policy is to be shown, in the order in which its `forward` names it."""
-    names = tuple(inspect.signature(policy.forward).parameters)
-    wrong = [name for name in names if name not in SEEN]
-    if wrong:
+    """What a policy is to be shown, in the order in which its `forward` names it; other names stand for these three."""
+    given = inspect.signature(policy.forward).parameters.values()
+    names = tuple(p.name for p in given if p.default is p.empty and p.kind in (p.POSITIONAL_ONLY,
+                                                                               p.POSITIONAL_OR_KEYWORD))  # fmt: skip
+    if len(names) > len(SEEN):
         raise TypeError(
-            f"{type(policy).__name__}.forward names {wrong[0]!r}; a policy is shown {', '.join(SEEN)}: name those that "
-            "it needs"
+            f"{type(policy).__name__}.forward takes {', '.join(names)}; a policy is shown {', '.join(SEEN)}: name "
+            "those that it needs"
         )
-    return names
+    return names if set(names) <= set(SEEN) else SEEN[: len(names)]
+
+
+def shown_to(policy: nn.Module, value: Any) -> Any:
+    """A tensor, or tensors by name, in the precision of a policy's weights."""
+    if isinstance(value, torch.Tensor):
+        first = next(iter(policy.parameters()), None)
+        return value if first is None else value.to(first.dtype)
+    return {name: shown_to(policy, v) for name, v in value.items()}
 
 
 def draw(policy: nn.Module, seed: int) -> None:

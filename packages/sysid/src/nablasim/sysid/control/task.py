@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,8 +12,8 @@ import torch
 from torch import nn
 
 from nablasim import physics as ph
-from nablasim.sysid.control.goals import as_renderer
-from nablasim.sysid.control.policies import sees
+from nablasim.sysid.control.goals import Video, as_renderer
+from nablasim.sysid.control.policies import sees, shown_to
 
 if TYPE_CHECKING:
     from nablasim.sysid.control.training import Run
@@ -23,7 +24,7 @@ class Task:
 
     actuate: policies by the name of the parameter that they drive, such as {"gear.activation": Waves(8)}. See
         `policies` for what a policy is; without a `state` or a `picture` the whole motion is one operation.
-    look: a camera or renderer for policies that are shown a picture
+    look: a camera or renderer for policies that are shown a picture; that of the goal, if it has one
     options: go to `ph.rollout`, such as substeps and integrator
     """
 
@@ -34,6 +35,7 @@ class Task:
         if not actuate:
             raise ValueError("nothing is actuated: give policies by the name of the parameter that they drive")
         self.model, self.goal, self.dt, self.steps, self.options = model, goal, float(dt), int(steps), options
+        look = goal.view if look is None and isinstance(goal, Video) else look
         self.look = None if look is None else as_renderer(look)
         self.policies = nn.ModuleDict()
         self._sees: dict[str, tuple[str, ...]] = {}
@@ -41,7 +43,7 @@ class Task:
             self._add(name, policy)
         if any("picture" in s for s in self._sees.values()) and self.look is None:
             raise ValueError("a policy is shown a picture: give look=, a camera or a renderer")
-        self.times = np.arange(self.steps + 1) * self.dt
+        self.times = np.arange(self.steps + 1, dtype=np.float64) * self.dt
         self.measure = goal.bind(model, self.times)
 
     def _add(self, name: str, policy: nn.Module) -> None:
@@ -77,7 +79,7 @@ class Task:
 
     def _at_once(self, model: ph.Model) -> Any:
         time = torch.as_tensor(self.times[:-1])
-        control = {name: self.policy(name)(time) for name, s in self._sees.items() if s}
+        control = {name: self._asked(name, {"time": time}) for name, s in self._sees.items() if s}
         return ph.rollout(model, dt=self.dt, steps=self.steps, control=control or None, **self.options)
 
     def _step_by_step(self, model: ph.Model) -> Any:
@@ -87,14 +89,15 @@ class Task:
         frames: list[dict[str, Any]] = []
         for k in range(self.steps):
             model = model.replace(state)
-            picture = self._picture(model, state)
-            shown = {"time": torch.tensor(self.times[k]), "state": state, "picture": picture}
+            shown: dict[str, Any] = {"time": torch.tensor(self.times[k]), "state": state}
+            if any("picture" in s for s in self._sees.values()):
+                shown["picture"] = self._picture(model, state)
             control = {}
             for name, s in self._sees.items():
                 if set(s) - {"time"}:
-                    control[name] = self.policy(name)(*[shown[what] for what in s])[None]
+                    control[name] = self._asked(name, shown)[None]
                 elif s:
-                    control[name] = self.policy(name)(shown["time"][None])
+                    control[name] = self._asked(name, {"time": shown["time"][None]})
             moved = ph.rollout(model, dt=self.dt, steps=1, control=control, **self.options)
             frames.extend([moved.columns] if frames else [{n: v[:1] for n, v in moved.columns.items()}, moved.columns])
             state = {name: getattr(moved[thing], what)[-1] for name in state
@@ -102,9 +105,23 @@ class Task:
         columns = {n: torch.cat([frame[n][-1:] for frame in frames]) for n in frames[0]}
         return ph.Trajectory(model.layout, self.times, columns, None, model)
 
+    def _asked(self, name: str, shown: Mapping[str, Any]) -> torch.Tensor:
+        policy = self.policy(name)
+        said: torch.Tensor = policy(*[shown_to(policy, shown[what]) for what in self._sees[name]])
+        return said
+
+    def shortened(self, steps: int) -> Task:
+        """The same task, with the same policies, for its first steps; goals of the end are those of its own end."""
+        if not 1 <= steps <= self.steps:
+            raise ValueError(f"a part of {self.steps} steps has 1 to {self.steps} of them, not {steps}")
+        part = copy.copy(self)
+        part.steps, part.times = steps, self.times[: steps + 1]
+        goal = self.goal.until(part.times[-1]) if isinstance(self.goal, Video) else self.goal
+        part.measure = goal.bind(self.model, part.times)
+        return part
+
     def _picture(self, model: ph.Model, state: Mapping[str, Any]) -> Any:
-        if self.look is None:
-            return None
+        assert self.look is not None
         parts, faces, first = [], [], 0
         for name, surface in model.surfaces.items():
             corners = surface.vertices(state[f"{name}.x"], state.get(f"{name}.rot"))
@@ -121,14 +138,15 @@ class Task:
         seed: int = 0,
         rate: float = 0.01,
         clip: float | None = None,
+        grow: int | None = None,
         folder: str | Path | None = None,
         progress: bool | None = None,
     ) -> Run:
         """Train the policies from first weights that the seed decides. See `training.train`."""
         from nablasim.sysid.control.training import train
 
-        return train(self, optimiser=optimiser, iterations=iterations, seed=seed, rate=rate, clip=clip, folder=folder,
-                     progress=progress)  # fmt: skip
+        return train(self, optimiser=optimiser, iterations=iterations, seed=seed, rate=rate, clip=clip, grow=grow,
+                     folder=folder, progress=progress)  # fmt: skip
 
 
 def _key(name: str) -> str:

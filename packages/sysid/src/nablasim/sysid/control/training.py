@@ -79,10 +79,11 @@ class Run:
 
 
 def train(task: Task, *, optimiser: str, iterations: int, seed: int, rate: float, clip: float | None,
-          folder: str | Path | None, progress: bool | None) -> Run:  # fmt: skip
+          grow: int | None, folder: str | Path | None, progress: bool | None) -> Run:  # fmt: skip
     """Descend for some iterations.
 
     clip: no gradient is longer than this: contact makes some slopes steep
+    grow: begin with so many steps; their number grows evenly to all of them, which the second half has
     folder: where the training is saved after each iteration, and from where the same one goes on
 
     A motion that diverges is not stepped on: the weights go back to the last ones that worked, and the rate is halved.
@@ -95,14 +96,19 @@ def train(task: Task, *, optimiser: str, iterations: int, seed: int, rate: float
     weights = [p for p in task.policies.parameters() if p.requires_grad]
     descent = _Descent(task, Run(task, seed, first=_copied(task.policies)), weights,
                        OPTIMISERS[optimiser](weights, lr=rate) if weights else None, clip)  # fmt: skip
-    settings = {"optimiser": optimiser, "seed": seed, "rate": rate, "clip": clip}
+    if grow is not None:
+        task.shortened(grow)  # Says now what is wrong with it.
+    # How many iterations there are counts only where the horizon depends on it: otherwise more may follow.
+    settings = {"optimiser": optimiser, "seed": seed, "rate": rate, "clip": clip, "grow": grow,
+                "iterations": None if grow is None else iterations}  # fmt: skip
     saved = None if folder is None else _Saved(Path(folder) / "training.pt", _mark(task, settings))
     if saved is not None:
         saved.load(descent)
     with shown("training", progress, total=iterations + 1) as bar:
         while len(descent.run.losses) <= iterations and descent.failures < GIVE_UP:
             # The weights after the last step are judged as well, and not stepped on.
-            descent.iterate(step=len(descent.run.losses) < iterations)
+            done = len(descent.run.losses)
+            descent.iterate(_horizon(grow, task.steps, done, iterations), step=done < iterations)
             if saved is not None:
                 saved.store(descent)
             run = descent.run
@@ -114,6 +120,12 @@ def train(task: Task, *, optimiser: str, iterations: int, seed: int, rate: float
         )
     task.policies.load_state_dict(descent.best)
     return descent.run
+
+
+def _horizon(grow: int | None, steps: int, done: int, iterations: int) -> int:
+    """How many steps the motion of an iteration has."""
+    half = iterations // 2
+    return steps if grow is None or done >= half else grow + (steps - grow) * done // half
 
 
 @dataclass
@@ -129,19 +141,22 @@ class _Descent:
     before: dict[str, Any] = field(default_factory=dict)
     """The weights of the last motion that did not diverge."""
     failures: int = 0
+    judged: bool = False
+    """Whether the best is of a whole motion."""
     began: float = field(default_factory=monotonic)
 
-    def iterate(self, step: bool) -> None:
+    def iterate(self, horizon: int, step: bool) -> None:
+        whole = horizon == self.task.steps
         if self.optimiser is not None:
             self.optimiser.zero_grad()
         try:
-            loss = self.task.loss()
+            loss = (self.task if whole else self.task.shortened(horizon)).loss()
             value = float(loss.detach())
             if step and self.optimiser is not None and math.isfinite(value):
                 loss.backward()
         except FAILURES:
             value = math.nan
-        self._note(value)
+        self._note(value, whole)
         if not math.isfinite(value) or not self._slopes_finite():
             self._back()
         else:
@@ -151,12 +166,14 @@ class _Descent:
                     nn.utils.clip_grad_norm_(self.weights, self.clip)
                 self.optimiser.step()
 
-    def _note(self, value: float) -> None:
+    def _note(self, value: float, whole: bool) -> None:
+        """Losses of shorter motions are another thing: the best is one of whole motions, as soon as there are any."""
         run = self.run
         run.losses.append(value)
         run.seconds.append(monotonic() - self.began)
         smallest = run.losses[run.best]
-        if not self.best or value < smallest or not math.isfinite(smallest):
+        if not self.best or not math.isfinite(smallest) or (whole and (value < smallest or not self.judged)):
+            self.judged = whole
             run.best, self.best = len(run.losses) - 1, _copied(self.task.policies)
 
     def _slopes_finite(self) -> bool:
@@ -182,7 +199,7 @@ class _Saved:
     def store(self, descent: _Descent) -> None:
         run = {k: v for k, v in vars(descent.run).items() if k != "task"}
         kept = {"mark": self.mark, "run": run, "best": descent.best, "before": descent.before,
-                "failures": descent.failures, "weights": descent.task.policies.state_dict(),
+                "failures": descent.failures, "judged": descent.judged, "weights": descent.task.policies.state_dict(),
                 "optimiser": None if descent.optimiser is None else descent.optimiser.state_dict()}  # fmt: skip
         self.file.parent.mkdir(parents=True, exist_ok=True)
         aside = self.file.with_suffix(".part")
@@ -200,7 +217,8 @@ class _Saved:
             raise ValueError(f"{self.file} is of another training: choose another folder, or delete it")
         for name, value in kept["run"].items():
             setattr(descent.run, name, value)
-        descent.best, descent.before, descent.failures = kept["best"], kept["before"], kept["failures"]
+        for name in ("best", "before", "failures", "judged"):
+            setattr(descent, name, kept[name])
         descent.task.policies.load_state_dict(kept["weights"])
         if descent.optimiser is not None:
             descent.optimiser.load_state_dict(kept["optimiser"])
@@ -210,9 +228,14 @@ class _Saved:
 
 def _mark(task: Task, settings: dict[str, Any]) -> str:
     """What tells a training from others: the model's numbers, the goal, the policies, how it is trained."""
-    parts: list[Any] = [sorted(settings.items()), task.dt, task.steps, sorted(task.options), type(task.goal).__name__]
-    numbers = [p for p in task.model.parameters() if isinstance(p.value, np.ndarray)]
-    parts += [(p.name, np.asarray(p.value).tolist()) for p in numbers]
+    parts: list[Any] = [
+        sorted(settings.items()),
+        task.dt,
+        task.steps,
+        sorted(task.options.items()),
+        type(task.goal).__name__,
+    ]
+    parts += [(p.name, np.asarray(task.model[p.name]).tolist()) for p in task.model.parameters()]
     words = hashlib.sha256(repr(parts).encode())
     words.update(repr([(n, type(m).__name__) for n, m in task.policies.named_modules()]).encode())
     for name, value in [*task.policies.state_dict().items(), *_goal_values(task.goal)]:
