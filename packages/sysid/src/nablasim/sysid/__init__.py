@@ -69,6 +69,8 @@ def __getattr__(name: str) -> Any:
         from importlib.metadata import version  # it takes a while to import
 
         return version("nablasim-sysid")
+    if name == "control":
+        return import_module("nablasim.sysid.control")
     for home, names in _HOMES.items():
         if name in names:
             return getattr(import_module(f"nablasim.sysid.{home}"), name)
