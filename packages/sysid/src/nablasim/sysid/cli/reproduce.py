@@ -15,6 +15,7 @@ def reproduce(
     what: Annotated[str, typer.Argument(help="table1, table2 ... or all; `list` says what there is.")],
     size: Annotated[str, typer.Option(help="ci (seconds), desk (minutes) or paper (the paper's counts).")] = "desk",
     out: Annotated[Path, typer.Option(help="Folder for tables, numbers and the page.")] = Path("out/reproduce"),
+    data: Annotated[Path | None, typer.Option(help="Recordings, for tosses: an .npz or a folder of tensors.")] = None,
     workers: Annotated[int | None, typer.Option(min=1, help="Processes; one per core by default.")] = None,
     backend: Annotated[str, typer.Option(help="loky (this machine), dask or ray (a cluster), serial.")] = "loky",
     address: Annotated[str | None, typer.Option(help="Of the cluster.")] = None,
@@ -34,8 +35,8 @@ def reproduce(
             console.print(f"{experiment.name:12}{escape(experiment.title)}")
         return
     check_folder(out, "--out")
-    with refusing(KeyError, ValueError, ImportError), refusing(SweepFailed, code=lambda: FAILED):
-        chapters = run(what, size, out, workers=workers, backend=backend, address=address,
+    with refusing(KeyError, ValueError, ImportError, OSError), refusing(SweepFailed, code=lambda: FAILED):
+        chapters = run(what, size, out, data=data, workers=workers, backend=backend, address=address,
                        on_chapter=lambda chapter: console.print(escape(f"{chapter}\n"), highlight=False))  # fmt: skip
     console.print(f"[bold]{escape(str(Path(out) / size / 'report.html'))}[/]")
     if any(not goal.reached for chapter in chapters for goal in chapter.goals):

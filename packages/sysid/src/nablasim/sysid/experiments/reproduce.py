@@ -26,19 +26,26 @@ def experiments() -> dict[str, Experiment]:
     from nablasim.sysid.experiments.table1 import TABLE1
     from nablasim.sysid.experiments.table2 import TABLE2
     from nablasim.sysid.experiments.table3 import TABLE3
+    from nablasim.sysid.experiments.tosses import TOSSES
 
-    made: list[Experiment] = [TABLE1, TABLE2, TABLE3, LANDSCAPES, FIG7]
+    made: list[Experiment] = [TABLE1, TABLE2, TABLE3, LANDSCAPES, FIG7, TOSSES]
     return {e.name: e for e in made}
 
 
-def chosen(what: str) -> list[Experiment]:
-    """One experiment, or all of them."""
-    known = experiments()
+def chosen(what: str, data: str | Path | None = None) -> list[Experiment]:
+    """One experiment, or all of them: those of recordings only where these are given."""
+    known = {name: _given(e, data) for name, e in experiments().items()}
     if what == "all":
-        return list(known.values())
+        return [e for e in known.values() if getattr(e, "data", "") is not None]
     if what not in known:
         raise KeyError(f"there is no experiment {what!r}: {nearest(what, [*known, 'all'])}")
+    if data is not None and not hasattr(known[what], "data"):
+        raise ValueError(f"{what} takes no --data: it makes its own")
     return [known[what]]
+
+
+def _given(experiment: Any, data: str | Path | None) -> Any:
+    return experiment.given(str(data)) if data is not None and hasattr(experiment, "given") else experiment
 
 
 def reproduce(
@@ -46,14 +53,18 @@ def reproduce(
     size: str = "desk",
     out: str | Path = "out/reproduce",
     *,
+    data: str | Path | None = None,
     on_chapter: Callable[[Chapter], None] = lambda chapter: None,
     **options: Any,
 ) -> list[Chapter]:
-    """Run one experiment or "all", and write text, numbers and a page into a folder. `options` go to `sweep`."""
+    """Run one experiment or "all", and write text, numbers and a page into a folder. `options` go to `sweep`.
+
+    data: recordings that are not part of the project, where the experiment needs them.
+    """
     if size not in SIZES:
         raise ValueError(f"size is one of {', '.join(SIZES)}, not {size!r}")
     folder, chapters = Path(out) / size, []
-    for experiment in chosen(what):
+    for experiment in chosen(what, data):
         items = experiment.items(size)
         mark = Mark.of(run_item, {}, items).name
         results = sweep(items, run_item, folder=folder / "items" / f"{experiment.name}-{mark}", **options)
