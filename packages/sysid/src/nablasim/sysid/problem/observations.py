@@ -236,9 +236,9 @@ class _BoundPictures(Bound):
         import torch
 
         parts = [torch.as_tensor(seen.vertices(name))[:, list(frames)] for name in self.names]
-        corners = (parts[0] if len(parts) == 1 else torch.cat(parts, dim=2)).to(getattr(torch, self.given.real))
+        corners = _joined(parts, dim=2).to(getattr(torch, self.given.real))
         flat = corners.reshape(-1, *corners.shape[2:])
-        drawn = torch.cat([self._draw(flat[k : k + CHUNK]) for k in range(0, len(flat), CHUNK)])
+        drawn = _joined([self._draw(flat[k : k + CHUNK]) for k in range(0, len(flat), CHUNK)])
         return drawn.reshape(*corners.shape[:2], *drawn.shape[1:])
 
     @property
@@ -249,14 +249,14 @@ class _BoundPictures(Bound):
         import torch
 
         real, some = getattr(torch, self.given.real), list(frames)
-        corners = torch.cat([torch.as_tensor(seen.vertices(name))[0, some] for name in self.names], dim=1).to(real)
-        ways = torch.cat([seen.moved_vertices(name, moved)[:, some] for name in self.names], dim=2).to(real)
+        corners = _joined([torch.as_tensor(seen.vertices(name))[0, some] for name in self.names], dim=1).to(real)
+        ways = _joined([seen.moved_vertices(name, moved)[:, some] for name in self.names], dim=2).to(real)
         drawn = [
             self.given.renderer.jvp(corners[k : k + CHUNK], self.faces, tangents={"vertices": ways[:, k : k + CHUNK]},
                                     size=self.size, **self.given.paint)
             for k in range(0, len(corners), CHUNK)
         ]  # fmt: skip
-        pictures, pushed = torch.cat([p for p, _ in drawn]), torch.cat([t for _, t in drawn], dim=1)
+        pictures, pushed = _joined([p for p, _ in drawn]), _joined([t for _, t in drawn], dim=1)
         if self.channels:
             pictures, pushed = pictures[..., : self.channels], pushed[..., : self.channels]
         if isinstance(self.given.loss, Pixels):
@@ -296,6 +296,13 @@ def bind(observe: Any, model: Any, target: Any, loss: Loss | None) -> Bound:
     if loss is not None:
         observe = Pictures(**{**vars(observe), "loss": loss})
     return observe.bind(model, target)
+
+
+def _joined(parts: Sequence[Any], dim: int = 0) -> Any:
+    """Tensors one after the other. One by itself is not copied: that costs more than to draw it."""
+    import torch
+
+    return parts[0] if len(parts) == 1 else torch.cat(list(parts), dim=dim)
 
 
 def _is_silhouette(renderer: Any) -> bool:

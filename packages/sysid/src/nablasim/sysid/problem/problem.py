@@ -58,6 +58,35 @@ class Slopes:
         return float(self.squares.sum() / (self.count * len(self.squares)))
 
 
+class _Sums:
+    """Adds up what `Slopes` has, some frames at a time."""
+
+    def __init__(self, u: Vector, frames: int, n: int, m: int, keep: np.dtype[Any] | None):
+        self.u, self.count = np.array(u, np.float64), m
+        self.squares, self.gradient = np.zeros(frames), np.zeros((frames, n))
+        self.normal, self.spread = np.zeros((frames, n, n)), np.zeros((frames, n, n))
+        self.whole = None if keep is None else np.zeros((n, frames, m), keep)
+
+    def add(self, some: Sequence[int], r: NDArray[np.floating[Any]], J: NDArray[np.floating[Any]]) -> None:
+        """r (some, m) and J (n, some, m) of some frames."""
+        self.squares[some] = np.einsum("fm,fm->f", r, r, dtype=np.float64)
+        if self.whole is not None:
+            self.whole[:, some] = J
+        moves = (J != 0).any(axis=0)
+        for k, frame in enumerate(some):
+            # Most of a picture does not move at all: only the outline of a silhouette does.
+            live = np.flatnonzero(moves[k])
+            a, e = J[:, k, live].astype(np.float64), r[k, live].astype(np.float64)
+            self.gradient[frame], self.normal[frame] = a @ e, a @ a.T
+            self.spread[frame] = (a * e**2) @ a.T
+
+    def slopes(self) -> Slopes | None:
+        """The sums; None where one of them is not a finite number."""
+        if not np.isfinite(self.squares).all() or not np.isfinite(self.normal).all():
+            return None
+        return Slopes(self.u, self.squares, self.gradient, self.normal, self.spread, self.count, self.whole)
+
+
 class Problem:
     """Find `params` of `model` such that what `observe` sees of it is `target`.
 
@@ -150,14 +179,15 @@ class Problem:
 
     def slopes(
         self, u: Vector, frames: int | None = None, step: float | None = None, *, keep: bool = False,
-        by: Literal["differences", "tangents"] = "differences",
+        by: Literal["differences", "tangents"] | None = None,
     ) -> Slopes | None:  # fmt: skip
         """Misfit, gradient and normal matrix at a point; None if the point fails.
 
         keep: the Jacobian as well, unless it is large
-        by: "differences" of a batch of runs beside the point, `step` apart; or exact "tangents", pushed through
-            physics and pictures in one sweep
+        by: exact "tangents", pushed through physics and pictures in one sweep: the default wherever the model and the
+            observation have them; or "differences" of a batch of runs beside the point, `step` apart
         """
+        by = by or self.slopes_by
         if by == "tangents":
             return self._pushed_slopes(np.asarray(u, np.float64), frames or self.frames, keep)
         if by != "differences":
@@ -173,24 +203,13 @@ class Problem:
         plus, minus = place[1 : n + 1], place[n + 1 :]
         width = np.array([used[1 + j, j] - used[1 + n + j, j] for j in range(n)])
         safe = np.where(width == 0, 1.0, width)
-        squares, gradient = np.zeros(frames), np.zeros((frames, n))
-        normal, spread = np.zeros((frames, n, n)), np.zeros((frames, n, n))
-        shape = (n, frames, self.bound.target.shape[1])
-        whole = np.zeros(shape, self.bound.target.dtype) if keep and np.prod(shape) <= LARGEST else None
+        m = self.bound.target.shape[1]
+        sums = _Sums(u, frames, n, m, self.bound.target.dtype if keep and n * frames * m <= LARGEST else None)
         for some in self._chunks(frames, len(points)):
             rows = self._numbers(seen, some)
-            r = (rows[0] - self.bound.target[some]).astype(np.float64)
             J = (rows[plus] - rows[minus]).astype(np.float64) / safe[:, None, None]
-            squares[some] = np.einsum("fm,fm->f", r, r)
-            if whole is not None:
-                whole[:, some] = J
-            for k, frame in enumerate(some):
-                a = J[:, k]
-                gradient[frame], normal[frame] = a @ r[k], a @ a.T
-                spread[frame] = (a * r[k] ** 2) @ a.T
-        if not np.isfinite(squares).all() or not np.isfinite(normal).all():
-            return None
-        return Slopes(np.array(u), squares, gradient, normal, spread, self.bound.target.shape[1], whole)
+            sums.add(some, rows[0] - self.bound.target[some], J)
+        return sums.slopes()
 
     def jacobian(
         self, u: Vector, frames: int | None = None, *, by: Literal["differences", "tangents"] | None = None
@@ -201,7 +220,7 @@ class Problem:
             "differences" of runs beside the point
         """
         frames = frames or self.frames
-        if by == "tangents" or (by is None and self.pushes):
+        if (by or self.slopes_by) == "tangents":
             pushed = self.bound.push(*self._push(np.asarray(u, np.float64), frames), range(frames))
             exact, J = (x.numpy().astype(np.float64) for x in pushed)
             return exact - self.bound.target[:frames], J
@@ -212,6 +231,11 @@ class Problem:
         rows = self._numbers(seen, range(frames)).astype(np.float64)
         width = np.array([points[1 + j, j] - points[1 + n + j, j] for j in range(n)])
         return rows[0] - self.bound.target, (rows[1 : n + 1] - rows[n + 1 :]) / width[:, None, None]
+
+    @property
+    def slopes_by(self) -> Literal["differences", "tangents"]:
+        """Where slopes come from unless told: tangents wherever there are some."""
+        return "tangents" if self.pushes else "differences"
 
     @property
     def pushes(self) -> bool:
@@ -235,22 +259,11 @@ class Problem:
             seen, moved = self._push(u, frames)
         except FAILURES:
             return None
-        squares, gradient = np.zeros(frames), np.zeros((frames, n))
-        normal, spread = np.zeros((frames, n, n)), np.zeros((frames, n, n))
-        whole = np.zeros((n, frames, m), self.bound.target.dtype) if keep and n * frames * m <= LARGEST else None
+        sums = _Sums(u, frames, n, m, self.bound.target.dtype if keep and n * frames * m <= LARGEST else None)
         for some in self._chunks(frames, n + 1):
-            rows, J = (x.numpy().astype(np.float64) for x in self.bound.push(seen, moved, some))
-            r = rows - self.bound.target[some]
-            if whole is not None:
-                whole[:, some] = J
-            squares[some] = np.einsum("fm,fm->f", r, r)
-            gradient[some] = np.einsum("nfm,fm->fn", J, r)
-            for k, frame in enumerate(some):
-                a = J[:, k]
-                normal[frame], spread[frame] = a @ a.T, (a * r[k] ** 2) @ a.T
-        if not np.isfinite(squares).all() or not np.isfinite(normal).all():
-            return None
-        return Slopes(np.array(u), squares, gradient, normal, spread, m, whole)
+            rows, J = (x.numpy() for x in self.bound.push(seen, moved, some))
+            sums.add(some, rows - self.bound.target[some], J)
+        return sums.slopes()
 
     def gradient(self, u: Vector, frames: int | None = None) -> tuple[float, Vector]:
         """The mean of squares and its gradient, by one sweep back through pictures and physics: for many params."""
