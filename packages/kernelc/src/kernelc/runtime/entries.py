@@ -7,10 +7,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..errors import Span
+from ..errors import Span, TapeError
 from .arrays import Array
 from .cuda.launching import Count
 from .kernels import Plan
+from .memory import Data
 from .storage import Storage
 
 Need = tuple[Storage, int]
@@ -56,6 +57,16 @@ class Entry:
     @property
     def read(self) -> list[Array]:
         return [self.args[i] for i in self.plan.variant.read] if self.plan is not None else self.reads
+
+    def dense(self, i: int, final: Data) -> Data:
+        """What an array of minima or maxima held when the launch had run: adjoints and tangents count through it."""
+        assert self.plan is not None
+        if not final.flags.c_contiguous:
+            name = list(self.plan.kernel.params)[i]
+            raise TapeError(f"{self.label} takes atomic minima or maxima in {name!r}, which has gaps in memory: it has "
+                            "no derivative there", self.span,
+                            advice="write to a contiguous array of its own, and copy that")  # fmt: skip
+        return final
 
     def keeps(self, storage: Storage) -> bool:
         """Whether something of what the memory holds stays, or is read, when this step begins."""

@@ -17,7 +17,6 @@ import numpy as np
 
 from .. import _native
 from ..codegen import SPECIAL, UNASKED
-from ..errors import TapeError
 from . import launches, strips
 from .arrays import Array, as_view
 from .cuda.device import device
@@ -324,10 +323,7 @@ class Sweep:
         grad = a._grad_memory() if i in entry.active else None
         final = 0
         if i in entry.finals:
-            found = self._content(entry.finals[i], a)
-            if not found.flags.c_contiguous:
-                raise TapeError("an array of atomic minima or maxima must be contiguous",
-                                advice="write to an array of its own, and copy that")  # fmt: skip
+            found = entry.dense(i, self._content(entry.finals[i], a))
             final = found.ctypes.data
             self.program.keep(found)
         dense = content.flags.c_contiguous and (grad is None or grad.flags.c_contiguous)

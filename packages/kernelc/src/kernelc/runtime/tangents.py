@@ -310,11 +310,7 @@ class Push:
         return array_words(_address(data), data.shape[:ndim], data.strides)
 
     def _final(self, entry: Entry, i: int) -> Data:
-        found = self._content(entry, entry.finals.get(i) or entry.after[i], entry.args[i])
-        if not found.flags.c_contiguous:
-            raise TapeError("an array of atomic minima or maxima must be contiguous",
-                            advice="write to an array of its own, and copy that")  # fmt: skip
-        return found
+        return entry.dense(i, self._content(entry, entry.finals.get(i) or entry.after[i], entry.args[i]))
 
     def _add_on_gpu(
         self, entry: Entry, made: TangentKernel, job: Any, words: bytes, added: Mapping[int, Data]
