@@ -187,7 +187,8 @@ def test_slopes_that_disagree_are_said_with_names_and_numbers_and_certify_nothin
     assert disagreement(beam_problem(), u) == {}
     ((j, (apart, exact, near)),) = disagreement(_of_wrong_tangents(1.5), u).items()
     assert j == 1 and np.isclose(apart, 1 / 3, atol=0.02) and np.isclose(exact, 1.5 * near, rtol=0.02)
-    with pytest.warns(sysid.SlopesDisagree, match=r"beam\.lam: 33 % apart, length [\d.]+ by tangents and [\d.]+ by diff"):
+    said = r"beam\.lam: 33 % apart, length [\d.]+ by tangents and [\d.]+ by differences"
+    with pytest.warns(sysid.SlopesDisagree, match=said):
         fit = _of_wrong_tangents(1.5).fit(start={"beam.mu": 9e3, "beam.lam": 1.1e4}, horizon="full")
     assert any("33 % apart" in why for why in fit["beam.lam"].why)
     assert not any("apart" in why for why in fit["beam.mu"].why)
