@@ -9,6 +9,7 @@ from small_scenes import DT, beam, beam_problem, film, pendulum_problem, silhoue
 
 from nablasim import physics as ph
 from nablasim import sysid
+from nablasim.sysid.trust.agreement import disagreement
 from nablasim.sysid.trust.uncertainty import inverses
 
 MORE = int(os.environ.get("NABLASIM_MORE", "1"))
@@ -167,3 +168,27 @@ def test_frames_whose_errors_are_alike_count_as_one():
     for name in ("beam.mu", "beam.lam"):
         assert nine[name].value == pytest.approx(one[name].value)
         assert nine[name].std == pytest.approx(3 * one[name].std)
+
+
+def _of_wrong_tangents(factor):
+    """A problem whose tangents along beam.lam are wrong by a factor."""
+    problem = beam_problem()
+    push = problem.simulation.push
+
+    def wrong(values, tangents, frames):
+        return push(values, {n: t * (factor if n == "beam.lam" else 1.0) for n, t in tangents.items()}, frames)
+
+    problem.simulation.push = wrong
+    return problem
+
+
+def test_slopes_that_disagree_are_said_with_names_and_numbers_and_certify_nothing():
+    u = beam_problem().space.vector({"beam.mu": 1e4, "beam.lam": 1e4})
+    assert disagreement(beam_problem(), u) == {}
+    ((j, (apart, exact, near)),) = disagreement(_of_wrong_tangents(1.5), u).items()
+    assert j == 1 and np.isclose(apart, 1 / 3, atol=0.02) and np.isclose(exact, 1.5 * near, rtol=0.02)
+    said = r"beam\.lam: 33 % apart, length [\d.]+ by tangents and [\d.]+ by differences"
+    with pytest.warns(sysid.SlopesDisagree, match=said):
+        fit = _of_wrong_tangents(1.5).fit(start={"beam.mu": 9e3, "beam.lam": 1.1e4}, horizon="full")
+    assert any("33 % apart" in why for why in fit["beam.lam"].why)
+    assert not any("apart" in why for why in fit["beam.mu"].why)

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from nablasim.sysid.identify import Case, prepare
     from nablasim.sysid.look import CannotLook, Look
     from nablasim.sysid.problem import Blur, Moments, Param, Pictures, Pixels, Problem, Pyramid, States
-    from nablasim.sysid.trust import Estimate, Identifiability
+    from nablasim.sysid.trust import Estimate, Identifiability, SlopesDisagree
     from nablasim.sysid.video import Track, Video, load_video, masks
 
 __all__ = [
@@ -41,6 +41,7 @@ __all__ = [
     "Pixels",
     "Problem",
     "Pyramid",
+    "SlopesDisagree",
     "States",
     "SweepFailed",
     "Track",
@@ -57,7 +58,7 @@ _HOMES = {
     "identify": ("Case", "prepare"),
     "look": ("CannotLook", "Look"),
     "problem": ("Blur", "Moments", "Param", "Pictures", "Pixels", "Problem", "Pyramid", "States"),
-    "trust": ("Estimate", "Identifiability"),
+    "trust": ("Estimate", "Identifiability", "SlopesDisagree"),
     "video": ("Track", "Video", "load_video", "masks"),
 }
 """Where names live. Torch and the compiler are imported when something needs them: a command that only says what is

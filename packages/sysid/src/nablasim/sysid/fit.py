@@ -26,7 +26,7 @@ from nablasim.sysid.trust import LEVEL, Certificate, Estimate, certify, examine,
 METHODS = ("lm", "lbfgs", "adam")
 HORIZONS = ("grow", "full")
 MANY = 20
-"""Parameters beyond which Jacobians by differences cost more than a sweep back."""
+"""Parameters beyond which a Jacobian costs more than a sweep back."""
 
 
 class FitFailed(ArithmeticError):

@@ -1,5 +1,6 @@
 """What an answer is worth: intervals, identifiability, misfit of the model. The door of this room."""
 
+from nablasim.sysid.trust.agreement import SlopesDisagree
 from nablasim.sysid.trust.misfit import examine
 from nablasim.sysid.trust.uncertainty import (
     LEVEL,
@@ -16,6 +17,7 @@ __all__ = [
     "Certificate",
     "Estimate",
     "Identifiability",
+    "SlopesDisagree",
     "certify",
     "examine",
     "identifiability",

@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import stats
 
 from nablasim.sysid.problem import Problem, Slopes, Space, Vector
+from nablasim.sysid.trust.agreement import say
 from nablasim.sysid.trust.misfit import Misfit, examine
 
 LEVEL = 0.9
@@ -71,8 +72,11 @@ class Certificate:
 def certify(
     problem: Problem, slopes: Slopes, others: Sequence[Vector], *, converged: bool = True, level: float = LEVEL
 ) -> Certificate:
-    """Estimates with intervals at the end of a fit. `others` are the ends of the other starts that are as low."""
-    misfit = examine(problem, slopes)
+    """Estimates with intervals at the end of a fit. `others` are the ends of the other starts that are as low.
+
+    The slopes are looked at here, once: where exact ones are not those of runs beside the point, no interval stands.
+    """
+    misfit, doubts = examine(problem, slopes), say(problem, _labels(problem.space), slopes.u)
     covariance = covariance_of(problem, slopes, misfit.floor)
     std = np.sqrt(np.diag(covariance))
     common: tuple[str, ...] = () if converged else ("the search did not end",)
@@ -82,7 +86,8 @@ def certify(
     away = np.abs(np.linalg.lstsq(slopes.normal.sum(0), slopes.gradient.sum(0), rcond=1e-12)[0])
     spread = np.max([np.abs(slopes.u - u) for u in others], axis=0) if others else np.zeros_like(std)
     reasons = _by_axis(problem.space, [
-        (*common, *_reasons(problem.space, j, slopes.u, std, away, spread)) for j in range(problem.space.size)
+        (*common, *_reasons(problem.space, j, slopes.u, std, away, spread), *([doubts[j]] if j in doubts else []))
+        for j in range(problem.space.size)
     ])  # fmt: skip
     return Certificate(_estimates(problem.space, slopes.u, covariance, level, reasons), covariance, misfit)
 
