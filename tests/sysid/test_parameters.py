@@ -94,3 +94,26 @@ def test_a_param_can_mean_several_of_the_model():
 def test_what_cannot_be_is_refused(make, says):
     with pytest.raises(ValueError, match=says):
         make()
+
+
+def test_values_are_pushed_along_every_coordinate():
+    """Also through functions that leave torch, as restitution does, and through those that move nothing."""
+    from nablasim.sysid.scenes.restitution import damping_of
+
+    known = {"b.vel": SimpleNamespace(value=np.zeros(3), full=(3,), unit="m/s")}
+    space = Space([
+        Param("b.vel", (-1, 1)),
+        Param("bounce", (0.1, 0.9), start=0.5, into=lambda e: {"g.kd": damping_of(e, stiffness=1e4, mass=2.0)}),
+        Param("idle", (0, 1), start=0.5, into=lambda v: {"g.mu": v.detach() if hasattr(v, "detach") else v}),
+    ], known)  # fmt: skip
+    u = np.array([0.1, -0.2, 0.3, np.log(0.4), 0.5])
+    values, along = space.push(u)
+    for name, value in values.items():
+        np.testing.assert_allclose(value, space.values(u)[name], rtol=1e-12)
+        assert along[name].shape == (5, *np.shape(value))
+    h = 1e-6
+    for k, e in enumerate(np.eye(5)):
+        for name in ("b.vel", "g.kd"):
+            wide = (space.values(u + h * e)[name] - space.values(u - h * e)[name]) / (2 * h)
+            np.testing.assert_allclose(along[name][k], wide, rtol=1e-7, atol=1e-7)
+    assert not along["g.mu"].any()

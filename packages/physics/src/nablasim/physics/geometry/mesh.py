@@ -21,6 +21,7 @@ from nablasim.physics.geometry.mesh_checks import (
     checked_cells,
     checked_vertices,
     join_vertices,
+    lattice,
     locked,
     longest_edges,
     moved_vertices,
@@ -249,7 +250,7 @@ class TetMesh:
         Vertex (i, j, k) has index (k (cells[1] + 1) + j) (cells[0] + 1) + i.
         """
         n = require_cells(cells, 3)
-        points, at = _lattice(np.broadcast_to(np.asarray(size, dtype=float), 3), n)
+        points, at = lattice(np.broadcast_to(np.asarray(size, dtype=float), 3), n)
         # Six ways from corner 000 to corner 111 along the axes (Kuhn): each is a tet, and faces of cells agree.
         steps = [(0, 1, 2), (1, 2, 0), (2, 0, 1), (0, 2, 1), (1, 0, 2), (2, 1, 0)]
         tets = []
@@ -341,16 +342,3 @@ def _refuse_unused(mesh: TetMesh) -> None:
             advice="TetMesh.load(path, drop_unused=True) leaves them out",
             element=("vertex", k),
         )
-
-
-def _lattice(size: NDArray, cells: tuple[int, ...]) -> tuple[NDArray, Any]:
-    """The points of a block, x fastest, and a function: for a corner (0 or 1 per axis) its vertex in every cell."""
-    nx, ny, nz = (n + 1 for n in cells)
-    axes = [np.linspace(0, s, n) for s, n in zip(size, (nx, ny, nz))]
-    z, y, x = np.meshgrid(axes[2], axes[1], axes[0], indexing="ij")
-    index = np.arange(nx * ny * nz).reshape(nz, ny, nx)
-
-    def at(i: int, j: int, k: int) -> NDArray:
-        return index[k : nz - 1 + k, j : ny - 1 + j, i : nx - 1 + i].ravel()
-
-    return np.stack([x, y, z], axis=-1).reshape(-1, 3), at

@@ -1,4 +1,4 @@
-"""What meshes of triangles and of tetrahedra share: checks of vertices and cells, and how vertices move and join."""
+"""What meshes of triangles and of tetrahedra share: checks of vertices and cells, moving and joining, lattices."""
 
 from __future__ import annotations
 
@@ -101,3 +101,16 @@ def longest_edges(vertices: NDArray, cells: NDArray) -> NDArray:
 
 def moved_vertices(vertices: NDArray, pos: ArrayLike, rot: ArrayLike, scale: ArrayLike) -> NDArray:
     return (vertices * np.asarray(scale, dtype=float)) @ rotation_matrix(rot).T + np.asarray(pos, dtype=float)
+
+
+def lattice(size: NDArray, cells: tuple[int, ...]) -> tuple[NDArray, Any]:
+    """The points of a block, x fastest, and a function: for a corner (0 or 1 per axis) its vertex in every cell."""
+    nx, ny, nz = (n + 1 for n in cells)
+    axes = [np.linspace(0, s, n) for s, n in zip(size, (nx, ny, nz))]
+    z, y, x = np.meshgrid(axes[2], axes[1], axes[0], indexing="ij")
+    index = np.arange(nx * ny * nz).reshape(nz, ny, nx)
+
+    def at(i: int, j: int, k: int) -> NDArray:
+        return index[k : nz - 1 + k, j : ny - 1 + j, i : nx - 1 + i].ravel()
+
+    return np.stack([x, y, z], axis=-1).reshape(-1, 3), at

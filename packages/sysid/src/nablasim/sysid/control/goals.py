@@ -16,9 +16,7 @@ from numpy.typing import ArrayLike
 from nablasim import physics as ph
 from nablasim import render
 from nablasim.sysid.names import nearest
-from nablasim.sysid.problem import Pictures, Pixels
-from nablasim.sysid.problem.losses import Loss
-from nablasim.sysid.problem.simulation import Seen, quantity
+from nablasim.sysid.problem import Loss, Pictures, Pixels, Seen, quantity
 from nablasim.sysid.video import Video as Frames
 
 Measure = Callable[[Any], torch.Tensor]

@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 
 from nablasim import render
 from nablasim.sysid.control.goals import Image, Video
-from nablasim.sysid.report import filled, made_by, svg, write_page
-from nablasim.sysid.report.films import animation, blend, png, strip
+from nablasim.sysid.report import animation, blend, filled, made_by, png, strip, svg, write_page
 
 if TYPE_CHECKING:
     from nablasim.sysid.control.task import Task

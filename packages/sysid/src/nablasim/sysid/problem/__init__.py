@@ -4,7 +4,7 @@ from nablasim.sysid.problem.losses import Blur, Loss, Moments, Pixels, Pyramid
 from nablasim.sysid.problem.observations import Pictures, States
 from nablasim.sysid.problem.parameters import Axis, Param, Space, Vector
 from nablasim.sysid.problem.problem import Problem, Slopes
-from nablasim.sysid.problem.simulation import FAILURES
+from nablasim.sysid.problem.simulation import FAILURES, Seen, quantity
 
 __all__ = [
     "FAILURES",
@@ -17,8 +17,10 @@ __all__ = [
     "Pixels",
     "Problem",
     "Pyramid",
+    "Seen",
     "Slopes",
     "Space",
     "States",
     "Vector",
+    "quantity",
 ]

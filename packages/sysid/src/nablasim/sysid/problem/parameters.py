@@ -185,6 +185,22 @@ class Space:
                 made[name], by[name] = content, param.name
         return made
 
+    def push(self, u: Vector) -> tuple[dict[str, Vector], dict[str, Vector]]:
+        """The values, and how each moves along every coordinate: (size, *shape).
+
+        One copy of u for each coordinate is pushed along it, all at once: what makes values of copies makes them here.
+        """
+        import torch
+        from torch.autograd import forward_ad
+
+        one = torch.tensor(u, dtype=torch.float64)
+        with forward_ad.dual_level():
+            copies = forward_ad.make_dual(one.expand(self.size, -1).clone(), torch.eye(self.size, dtype=one.dtype))
+            pushed = {name: forward_ad.unpack_dual(value).tangent for name, value in self.values(copies).items()}
+        values = {name: value.detach().numpy() for name, value in self.values(one).items()}
+        still = {name: np.zeros((self.size, *value.shape)) for name, value in values.items()}
+        return values, {name: still[name] if way is None else way.numpy() for name, way in pushed.items()}
+
     def numbers(self, u: Vector) -> Vector:
         """The numbers of all values in a row, as `names` names them."""
         return np.concatenate([np.ravel(axis.value(u[axis.at])) for axis in self.axes])

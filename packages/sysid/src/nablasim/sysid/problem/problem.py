@@ -244,14 +244,10 @@ class Problem:
 
     def _push(self, u: Vector, frames: int) -> tuple[Seen, Seen]:
         """A run, and how it moves in every direction of the space."""
-        import torch
-
         if not self.pushes:
             raise ValueError("this model, or what is seen of it, has no tangents: slopes are by differences")
-        at = torch.tensor(u, dtype=torch.float64)
-        values, ways = self.space.values(at), torch.func.jacfwd(self.space.values)(at)
-        along = {name: way.movedim(-1, 0).numpy() for name, way in ways.items()}
-        return self.simulation.push({name: value.numpy() for name, value in values.items()}, along, frames)
+        values, along = self.space.push(u)
+        return self.simulation.push(values, along, frames)
 
     def _pushed_slopes(self, u: Vector, frames: int, keep: bool) -> Slopes | None:
         n, m = self.space.size, self.bound.target.shape[1]

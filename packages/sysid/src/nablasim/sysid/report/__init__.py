@@ -1,13 +1,18 @@
 """What people see: pages, films and tables. The door of this room."""
 
+from nablasim.sysid.report.films import animation, blend, png, strip
 from nablasim.sysid.report.page import filled, made_by, svg, write_page, write_report
 from nablasim.sysid.report.tables import Table, estimates_table
 
 __all__ = [
     "Table",
+    "animation",
+    "blend",
     "estimates_table",
     "filled",
     "made_by",
+    "png",
+    "strip",
     "svg",
     "write_page",
     "write_report",
