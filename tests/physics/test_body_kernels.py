@@ -190,11 +190,11 @@ def test_pairing(make, given):
     of_body = kc.array(own, dtype=kc.float4, requires_grad=given)
     one, other = (kc.array((np.arange(M, dtype=np.int32) + k) % B) for k in (0, 1))
     four = [zeros(M, kc.float4)]
-    kc.testing.gradcheck(pairing.pair_with_plane, M, [*numbers, one, of_body], four)
     none, moves = kc.array(np.full(M, bodies.NONE)), kc.array(np.arange(B, dtype=np.int32) % 2)
     known = numbers if given else [none] * 3 + numbers[3:]
     scene, tiny = pairing.Defaults(*known, make.positive(M), make.positive(M)), make.positive(M)
     bodies_there = pairing.Partners(of_body, make.positive(B), moves)
+    kc.testing.gradcheck(pairing.pair_with_plane, M, [scene, one, bodies_there], four)
     kc.testing.gradcheck(pairing.pair_of_bodies, M, [scene, one, other, bodies_there], four)
     particle = kc.array(np.arange(M, dtype=np.int32))
     kc.testing.gradcheck(pairing.pair_with_particle, M, [scene, particle, one, bodies_there, tiny], four)

@@ -31,6 +31,8 @@ class Contacts(Bodies):
 
     def __init__(self, gravity: ArrayLike) -> None:
         super().__init__(gravity)
+        self._by_mass: dict[str, float] = {}
+        """The rate and the ratio of contacts, also of planes that were added before they were said."""
         self.set_contact()
 
     def set_contact(
@@ -57,6 +59,7 @@ class Contacts(Bodies):
         add = partial(_add_contacts, numbers=numbers, law=Law(damping, touch, smoothing), laws=self._laws)
         add(Draft())  # Wrong values are refused here, not when it is built.
         self._late["contact"] = add
+        self._by_mass.update(rate=rate, ratio=ratio)
         return self
 
     def add_ground(
@@ -64,9 +67,9 @@ class Contacts(Bodies):
         name: str = "ground",
         *,
         height: float = 0.0,
-        ke: float = 1e4,
-        kd: float = 1e2,
-        kf: float = 1e2,
+        ke: float | None = 1e4,
+        kd: float | None = 1e2,
+        kf: float | None = 1e2,
         mu: float = 0.5,
         damping: str = "smooth",
         touch: float = 5e-3,
@@ -83,9 +86,9 @@ class Contacts(Bodies):
         *,
         normal: ArrayLike,
         offset: float = 0.0,
-        ke: float = 1e4,
-        kd: float = 1e2,
-        kf: float = 1e2,
+        ke: float | None = 1e4,
+        kd: float | None = 1e2,
+        kf: float | None = 1e2,
         mu: float = 0.5,
         damping: str = "smooth",
         touch: float = 5e-3,
@@ -98,12 +101,14 @@ class Contacts(Bodies):
         damping: "smooth", which grows with the penetration and is kd beyond the length `touch` (m), or "linear", kd
         while approaching.
         kf, mu: friction is min(mu · normal force, kf · slip velocity).
+        None for ke, kd or kf: bodies without numbers of their own have them by their mass and by the rate and the ratio
+        of `set_contact`, as among each other; particles and links of robots have 1e4, 1e2 and 1e2.
         smoothing: a length (m) over which kinks are rounded, for methods that need a continuous slope; 0 is exact.
         hard: nothing is inside at the end of a step, without any spring or damper; of the four numbers only mu counts.
         """
         self._new(name)
         add = partial(add_plane, name=name, normal=normal, offset=offset, ke=ke, kd=kd, kf=kf, mu=mu, damping=damping,
-                      touch=touch, smoothing=smoothing, hard=hard)  # fmt: skip
+                      touch=touch, smoothing=smoothing, hard=hard, by_mass=self._by_mass)  # fmt: skip
         add(Draft())  # Wrong values are refused here, not when it is built.
         self._late[name] = add
         return self

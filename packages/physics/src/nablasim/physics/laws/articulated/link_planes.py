@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from nablasim.physics.laws.articulated import link_planes_kernels as kernels
 from nablasim.physics.laws.articulated.bundles import Motion
 from nablasim.physics.laws.articulated.nodes import Node, jacobians, placed
 from nablasim.physics.laws.articulated.tables import QD, memory, tree
+from nablasim.physics.laws.contact.planes import USUAL
 from nablasim.physics.laws.contact.planes_kernels import unit_normals
 from nablasim.physics.laws.limits import CONTACT_SAFETY, Limit, step_rate
 from nablasim.physics.laws.system import System
@@ -103,8 +105,9 @@ def _points(node: Node) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     return np.concatenate(local), np.concatenate(ball)
 
 
-def add_link_planes(draft: Draft, name: str, *, normal: ArrayLike, offset: float, ke: float, kd: float, kf: float,
-                    mu: float, damping: str, touch: float, smoothing: float, hard: bool) -> None:  # fmt: skip
+def add_link_planes(draft: Draft, name: str, *, normal: ArrayLike, offset: float, ke: float | None,
+                    kd: float | None, kf: float | None, mu: float, damping: str, touch: float, smoothing: float,
+                    hard: bool, by_mass: Mapping[str, float]) -> None:  # fmt: skip
     """Pairs of one plane with all points of robots. The plane itself is there already, and so are its parameters."""
     count = draft.count.get("link_points", 0)
     if not count:
@@ -118,6 +121,7 @@ def add_link_planes(draft: Draft, name: str, *, normal: ArrayLike, offset: float
         ("ke", KE, ke, "N/m"), ("kd", KD, kd, "N s/m"), ("kf", KF, kf, "N s/m"), ("mu", MU, mu, "1"),
         ("normal", GIVEN_NORMAL, normal, "1"), ("offset", OFFSET, offset, "m"),
     ):  # fmt: skip
-        draft.parameter(f"{name}.{quantity}", column, rows, value, unit=unit, uniform=True)
+        draft.parameter(f"{name}.{quantity}", column, rows, USUAL[quantity] if value is None else value, unit=unit,
+                        uniform=True)  # fmt: skip
     draft.constant(TOUCH, rows, touch)
     draft.constant(SMOOTHING, rows, smoothing)

@@ -14,7 +14,7 @@ from nablasim.physics.laws.contact.body_friction import PRESS, add_rubbing
 from nablasim.physics.laws.contact.body_planes_kernels import Planes, body_plane_energies, body_plane_forces
 from nablasim.physics.laws.contact.compliant_kernels import Contact
 from nablasim.physics.laws.contact.hard_kernels import HARD, hard_body_forces, hard_body_weights
-from nablasim.physics.laws.contact.pairing_kernels import pair_with_plane
+from nablasim.physics.laws.contact.pairing_kernels import Defaults, Partners, pair_with_plane
 from nablasim.physics.laws.contact.planes_kernels import unit_normals
 from nablasim.physics.laws.rigid import bodies as b
 from nablasim.physics.laws.rigid.bodies_kernels import FREE
@@ -27,7 +27,8 @@ if TYPE_CHECKING:
 
 BODY, POINT = Index("body_plane_contacts.body", to="bodies"), Index("body_plane_contacts.point", to="body_points")
 LAW = Index("body_plane_contacts.law")
-KE, KD, KF, MU = (Column(f"body_plane_contacts.{q}") for q in ("ke", "kd", "kf", "mu"))
+GIVEN = tuple(Column(f"body_plane_contacts.{q}") for q in ("ke", "kd", "kf", "mu", "rate", "ratio"))
+"""ke, kd and kf are `NONE` where the mass of the body and the last two say them."""
 FOUR = Column("body_plane_contacts.four", kc.float4, role="derived")
 GIVEN_NORMAL = Column("body_plane_contacts.given_normal", kc.float3)
 NORMAL = Column("body_plane_contacts.normal", kc.float3, role="derived")
@@ -39,7 +40,7 @@ class BodyPlanes(System):
     """The four-parameter contact [ke, kd, kf, mu] of every point of every body with every plane."""
 
     name = "body_plane_contacts"
-    columns = (KE, KD, KF, MU, FOUR, GIVEN_NORMAL, NORMAL, OFFSET, TOUCH, SMOOTHING,
+    columns = (*GIVEN, FOUR, GIVEN_NORMAL, NORMAL, OFFSET, TOUCH, SMOOTHING,
                PRESS)  # fmt: skip
     indices = (BODY, POINT, LAW)
 
@@ -47,7 +48,7 @@ class BodyPlanes(System):
         kc.launch(unit_normals, a.rows(self.name), [a[GIVEN_NORMAL]], [a[NORMAL]])
 
     def finish(self, a: Arrays) -> None:
-        given = [a[KE], a[KD], a[KF], a[MU], a[BODY], a[b.FOUR]]
+        given = [a.bundle(Defaults, *GIVEN), a[BODY], a.bundle(Partners, b.FOUR, b.MASS, b.MOTION)]
         kc.launch(pair_with_plane, a.rows(self.name), given, [a[FOUR]], parts=a.parts)
 
     def forces(self, s: Step) -> None:

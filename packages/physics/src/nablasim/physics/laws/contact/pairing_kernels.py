@@ -99,18 +99,12 @@ def reduced(m: float, bodies: Partners, b: int) -> float:
 
 
 @kc.kernel
-def pair_with_plane(
-    ke: kc.Array[float],
-    kd: kc.Array[float],
-    kf: kc.Array[float],
-    mu: kc.Array[float],
-    body: kc.Array[int],
-    of_body: kc.Array[kc.float4],
-    four: kc.Array[kc.float4],
-):
-    """Of a body and a plane, whose numbers stand in the row."""
+def pair_with_plane(plane: Defaults, body: kc.Array[int], bodies: Partners, four: kc.Array[kc.float4]):
+    """Of a body and a plane, whose numbers stand in the row; by mass, where neither of the two has them."""
     r = kc.tid()
-    four[r] = paired(kc.float4(ke[r], kd[r], kf[r], mu[r]), of_body[body[r]])
+    b = body[r]
+    own = paired(kc.float4(plane.ke[r], plane.kd[r], plane.kf[r], plane.mu[r]), bodies.four[b])
+    four[r] = filled_up(own, own, by_mass(bodies.mass[b], plane.rate[r], plane.ratio[r]))
 
 
 @kc.kernel

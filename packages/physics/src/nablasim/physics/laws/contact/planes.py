@@ -6,6 +6,7 @@ reverse sweep adds up without collisions, and a batch has the same bits as its c
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -24,8 +25,9 @@ from nablasim.physics.laws.contact.planes_kernels import (
 )
 from nablasim.physics.laws.contact.planes_kernels import Planes as Pairs
 from nablasim.physics.laws.deformable.particles import CONTACT_F, GRAVITY, WEIGHT, F, V, X
+from nablasim.physics.laws.rigid.bodies_kernels import NONE
 from nablasim.physics.laws.system import System
-from nablasim.physics.model import Column, Draft, Index
+from nablasim.physics.model import Column, Draft, Index, Rows
 
 if TYPE_CHECKING:
     from nablasim.physics.laws.limits import Bounds
@@ -40,6 +42,9 @@ OFFSET = Column("plane_contacts.offset")
 TOUCH, SMOOTHING = Column("plane_contacts.touch"), Column("plane_contacts.smoothing")
 
 LAWS = ("linear", "smooth")
+USUAL = {"ke": 1e4, "kd": 1e2, "kf": 1e2}
+"""What particles and links meet where a plane has no numbers of its own."""
+RATE_UNITS = {"rate": "1/s", "ratio": "1"}
 
 
 class Planes(System):
@@ -85,16 +90,20 @@ def add_plane(
     *,
     normal: ArrayLike,
     offset: float,
-    ke: float,
-    kd: float,
-    kf: float,
+    ke: float | None,
+    kd: float | None,
+    kf: float | None,
     mu: float,
     damping: str,
     touch: float,
     smoothing: float,
     hard: bool,
+    by_mass: Mapping[str, float],
 ) -> None:
-    """Pairs of one plane with all that the scene has: called when everything else is there."""
+    """Pairs of one plane with all that the scene has: called when everything else is there.
+
+    `by_mass` are the rate and the ratio by which the mass of a body says what the plane does not.
+    """
     if damping not in LAWS:
         raise ValueError(f'{name}: damping is "smooth" or "linear", not {damping!r}')
     if np.shape(normal) != (3,) or not np.linalg.norm(normal) > 0:
@@ -105,6 +114,8 @@ def add_plane(
     draft.thing(name, "plane", particles, bodies)
     four = (("ke", ke, "N/m"), ("kd", kd, "N s/m"), ("kf", kf, "N s/m"), ("mu", mu, "1"))
     for quantity, value, _ in four:
+        if value is None:
+            continue
         filled(f"{name}.{quantity}", value, (), positive=True, allow_zero=True)
     used = four[3:] if hard else four  # Hard contact has neither springs nor dampers.
     filled(f"{name}.touch", touch, (), positive=True)
@@ -112,7 +123,13 @@ def add_plane(
     for rows in (particles, bodies):  # Both tables have the same columns: one parameter goes to both.
         at = rows.table
         draft.index(f"{at}.law", np.full(rows.count, HARD if hard else LAWS.index(damping)))
+        if rows is bodies:
+            _add_by_mass(draft, rows, {q for q, value, _ in used if value is None}, by_mass)
         for quantity, value, unit in used:
+            if value is None and rows is bodies:
+                draft.constant(Column(f"{at}.{quantity}"), rows, NONE)
+                continue
+            value = USUAL[quantity] if value is None else value
             draft.parameter(f"{name}.{quantity}", Column(f"{at}.{quantity}"), rows, value, unit=unit,
                             bounds=(0.0, None), uniform=True)  # fmt: skip
         draft.parameter(f"{name}.normal", Column(f"{at}.given_normal", kc.float3), rows, normal, unit="1",
@@ -121,3 +138,14 @@ def add_plane(
                         about="distance of the plane from the origin along its normal")  # fmt: skip
         draft.constant(Column(f"{at}.touch"), rows, touch)
         draft.constant(Column(f"{at}.smoothing"), rows, smoothing)
+
+
+def _add_by_mass(draft: Draft, rows: Rows, unsaid: set[str], by_mass: Mapping[str, float]) -> None:
+    """The rate and the ratio of rows of bodies: parameters where something depends on them."""
+    needed = ({"rate"} if unsaid else set()) | ({"ratio"} if "kd" in unsaid else set())
+    for quantity, unit in RATE_UNITS.items():
+        column = Column(f"{rows.table}.{quantity}")
+        draft.constant(column, rows, by_mass[quantity])
+        if quantity in needed:
+            draft.parameter(f"contact.{quantity}", column, rows, by_mass[quantity], unit=unit, bounds=(0.0, None),
+                            uniform=True, about="of contacts of bodies that have no numbers of their own")  # fmt: skip
