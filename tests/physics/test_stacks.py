@@ -10,7 +10,7 @@ SIDE = 0.2
 
 
 def stack(count, rate=2400.0, sunk=0.0):
-    """Boxes of 8 kg, each up to 2 cm from the axis, on ground as stiff as they are; every joint is pressed by `sunk`."""
+    """Boxes of 8 kg, up to 2 cm off the axis, on ground as stiff as they are; every joint is pressed by `sunk`."""
     rng = np.random.default_rng(0)
     scene = ph.Scene().set_contact(rate=rate)
     for k, (x, z) in enumerate(rng.uniform(-0.02, 0.02, (count, 2))):
