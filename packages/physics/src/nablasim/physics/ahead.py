@@ -37,6 +37,7 @@ from nablasim.physics.laws.rigid import magnets_kernels as magnets
 from nablasim.physics.laws.rigid import surfaces_kernels as surfaces
 from nablasim.physics.model import frames_kernels as frames
 from nablasim.physics.standalone import pendula_kernels as pendula
+from nablasim.physics.time import study_kernels
 
 
 def variants(*what: Any, may_lack: tuple[str, ...], lack: tuple[str, ...] = (), **options: Any) -> list[aot.Ahead]:
@@ -78,6 +79,7 @@ AHEAD = [
     *(one for family in body_contacts.FAMILIES.values() for one in aot.kernels(*vars(family).values(), boxed=("dt",))),
     *aot.kernels(link_planes, robots, boxed=("dt",)),
     *aot.kernels(*frames.COPIES_FIRST.values(), frames.corners, frames.corners_of_copies),
+    *aot.kernels(study_kernels),
     # Nothing flows back from an alarm, but on a tape it is recorded like other reals.
     *aot.kernels(*passing.FAMILIES.values(), boxed=("dt",)),
     # What decides who meets whom, and how stiff a system is, has no gradient.
