@@ -18,6 +18,7 @@ from nablasim.physics.laws import (
     add_friction,
     add_plane,
     add_point_contact,
+    add_scene,
     add_self_contact,
 )
 from nablasim.physics.model import Draft
@@ -31,7 +32,7 @@ class Contacts(Bodies):
 
     def __init__(self, gravity: ArrayLike) -> None:
         super().__init__(gravity)
-        self._by_mass: dict[str, float] = {}
+        self._by_mass: dict[str, float | None] = {}
         """The rate and the ratio of contacts, also of planes that were added before they were said."""
         self.set_contact()
 
@@ -42,7 +43,7 @@ class Contacts(Bodies):
         kd: float | None = None,
         kf: float | None = None,
         mu: float = 0.5,
-        rate: float = 300.0,
+        rate: float | None = None,
         ratio: float = 0.1,
         damping: str = "smooth",
         touch: float = 5e-3,
@@ -52,7 +53,9 @@ class Contacts(Bodies):
 
         ke, kd, kf, mu, damping, touch, smoothing: as of `add_plane`.
         rate, ratio: where ke, kd or kf is not given, it is chosen by the reduced mass m of the two that touch, so that
-        they swing with this rate (1/s) and part of the critical damping: m rate², 2 ratio m rate, m rate.
+        they swing with this rate (1/s) and part of the critical damping: m rate², 2 ratio m rate, m rate. By default
+        the rate is 3000 of bodies that touch bodies and planes, "contact.body_rate", and 300 with particles. Between
+        bodies the step solves for such contact, so that no rate is too large for it.
         The parameters are "contact.ke", "contact.rate" and so on: those that something depends on.
         """
         numbers = {"ke": ke, "kd": kd, "kf": kf, "mu": mu, "rate": rate, "ratio": ratio}
@@ -67,9 +70,9 @@ class Contacts(Bodies):
         name: str = "ground",
         *,
         height: float = 0.0,
-        ke: float | None = 1e4,
-        kd: float | None = 1e2,
-        kf: float | None = 1e2,
+        ke: float | None = None,
+        kd: float | None = None,
+        kf: float | None = None,
         mu: float = 0.5,
         damping: str = "smooth",
         touch: float = 5e-3,
@@ -86,9 +89,9 @@ class Contacts(Bodies):
         *,
         normal: ArrayLike,
         offset: float = 0.0,
-        ke: float | None = 1e4,
-        kd: float | None = 1e2,
-        kf: float | None = 1e2,
+        ke: float | None = None,
+        kd: float | None = None,
+        kf: float | None = None,
         mu: float = 0.5,
         damping: str = "smooth",
         touch: float = 5e-3,
@@ -101,7 +104,7 @@ class Contacts(Bodies):
         damping: "smooth", which grows with the penetration and is kd beyond the length `touch` (m), or "linear", kd
         while approaching.
         kf, mu: friction is min(mu · normal force, kf · slip velocity).
-        None for ke, kd or kf: bodies without numbers of their own have them by their mass and by the rate and the ratio
+        Without ke, kd or kf, bodies that have none of their own have them by their mass and by the rate and the ratio
         of `set_contact`, as among each other; particles and links of robots have 1e4, 1e2 and 1e2.
         smoothing: a length (m) over which kinks are rounded, for methods that need a continuous slope; 0 is exact.
         hard: nothing is inside at the end of a step, without any spring or damper; of the four numbers only mu counts.
@@ -169,3 +172,5 @@ def _add_contacts(draft: Draft, **how: Any) -> None:
     """All contacts of bodies: with each other, and with what is made of particles."""
     add_contacts(draft, **how)
     add_face_hits(draft, **how)
+    if any(draft.count.get(f"{family}_pairs", 0) for family in ("shape", "mesh", "grid")):
+        add_scene(draft)
