@@ -93,6 +93,12 @@ def test_tensors_without_memory_are_refused():
             with pytest.raises(kc.WrongDtype, match="has no memory for all of its elements"):
                 use(t)
     np.testing.assert_array_equal(kc.array(start).numpy(), 1.0)
+    op, function = kc.torch.op(square, 3, outputs=[(3,)]), kc.torch.function(lambda x: x)
+    for call in (op, function):
+        call(torch.ones(3))  # of a kind that is known
+        for leaf in (False, True):
+            with pytest.raises(kc.WrongDtype, match="has no memory"):
+                call(freed.detach().requires_grad_(leaf))
 
     def launched(t):
         kc.launch(square, 3, [t], [kc.zeros(3)])

@@ -225,7 +225,7 @@ def _is_backed(tensor: Any) -> bool:
     if tensor.layout is not sys.modules["torch"].strided:
         return True  # `numpy` refuses it
     last = tensor.storage_offset() + sum((n - 1) * s for n, s in zip(tensor.shape, tensor.stride(), strict=True))
-    return tensor.data_ptr() != 0 and (last + 1) * tensor.itemsize <= tensor.untyped_storage().nbytes()
+    return bool(tensor.data_ptr() != 0 and (last + 1) * tensor.itemsize <= tensor.untyped_storage().nbytes())
 
 
 def same_bits(a: Data, b: Data) -> bool:
