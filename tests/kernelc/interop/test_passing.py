@@ -1,4 +1,4 @@
-"""Launches with NumPy arrays and tensors of a kind that was passed before: the short way means what the long one does"""
+"""Launches with NumPy arrays and tensors of a kind that was passed before: short way and long way mean the same."""
 
 import numpy as np
 import pytest
