@@ -12,6 +12,8 @@ from ..errors import Overlap, TapeError, WrongChoice, public
 from ..structs import arrays_in
 from . import launches, recording
 from .arrays import Array
+from .cuda.operations import add_in_place
+from .curvature import Curve
 from .directions import read_directions
 from .entries import Entry
 from .kernels import Kernel, check_device
@@ -84,7 +86,7 @@ def checkpoint(step: Callable[[int], Any], state: Sequence[Any], steps: int, eve
     if steps < 0:
         raise WrongChoice(f"steps cannot be {steps}", advice="it is how often the step runs: zero or more")
     outer = recording.current()
-    if outer is None:
+    if not isinstance(outer, Tape):  # nobody records, or a checkpoint around this one looks at what is read and written
         for k in range(steps):
             step(k)
         return
@@ -119,6 +121,7 @@ class _Checkpointed:
         self.reads = [*self.state, *inputs]
         self.outer.record(self.backward, reads=self.reads, writes=self.state, forward=self.forward,
                           tangent=self.tangent)  # fmt: skip
+        self.outer.entries[-1].bend = self.bend
         self.outer._keepers.append(lambda: sum(data.nbytes for state in self.kept for data in state))
 
     def forward(self, spy: _Spy | None = None) -> None:
@@ -158,18 +161,51 @@ class _Checkpointed:
 
     def tangent(self, *dots: Any) -> list[Any]:
         """Run the steps again, one stretch after the other, and push tangents through each."""
-        moving = {a: d for a, d in zip(self.reads, dots, strict=True) if d is not None and np.any(_numbers(d))}
+        moving = self.moving(dots)
         with self.rewound():
             for n in range(len(self.kept)):
-                self.restore(self.kept[n])
-                tape = Along(moving)
-                with tape:
-                    self.run_stretch(n)
-                known = {a: d for a, d in moving.items() if a._storage in tape._versions}
-                changed = [a for a in self.state if a._storage in tape._written and a.real is not None]
-                if known:
-                    moving.update((a, d.numpy()) for a, d in tape.jvp(known, changed).items())
+                self.push(n, moving)
         return [moving.get(a) for a in self.state]
+
+    def moving(self, dots: Sequence[Any]) -> dict[Array, Any]:
+        """The tangents of what is read, where they are not zero."""
+        return {a: d for a, d in zip(self.reads, dots, strict=True) if d is not None and np.any(_numbers(d))}
+
+    def push(self, n: int, moving: dict[Array, Any]) -> None:
+        """Push tangents through one stretch."""
+        self.restore(self.kept[n])
+        tape = Along(moving)
+        with tape:
+            self.run_stretch(n)
+        known = {a: d for a, d in moving.items() if a._storage in tape._versions}
+        changed = [a for a in self.state if a._storage in tape._written and a.real is not None]
+        if known:
+            moving.update((a, d.numpy()) for a, d in tape.jvp(known, changed).items())
+
+    def bend(self, dots: Sequence[Any], sent: Sequence[tuple[Any, Any]]) -> list[tuple[Any, Any]]:
+        """Gradients of what is read, and how they move: tangents along all stretches, then back through each."""
+        moving = self.moving(dots)
+        starts: list[dict[Array, Any]] = []
+        ends = {a: given for a, given in zip(self.state, sent, strict=True) if given[0] is not None}
+        width = max(len(bends) for _, bends in ends.values())
+        sums: dict[Array, tuple[Any, Any]] = {}
+        with self.rewound():
+            for n in range(len(self.kept)):
+                starts.append(dict(moving))
+                if n + 1 < len(self.kept):
+                    self.push(n, moving)
+            for n in range(len(self.kept) - 1, -1, -1):
+                tape = self.stretch(n)
+                start = {a: d for a, d in starts[n].items() if a._storage in tape._versions}
+                weights, turns = ({a: given[i] for a, given in ends.items()} for i in (0, 1))
+                curve = Curve(tape, weights, list(start), width, turns)
+                curve.give(start)
+                launches.apply_settings()
+                tape._report_sweep(curve.program.run(), curve.codes)
+                ends = {a: curve.sent(a) for a in ends}
+                for a in self.others:
+                    sums[a] = _added(sums.get(a), curve.sent(a))
+        return [ends.get(a) or sums.get(a) or (None, None) for a in self.reads]
 
     def check_state(self, n: int) -> None:
         """Steps that run again must give what they gave before: else something beside `state` goes between them."""
@@ -186,8 +222,8 @@ class _Checkpointed:
             self.step(k)
         self.check_state(n)
 
-    def segment(self, n: int) -> None:
-        """Record one stretch of steps again, and go back through it."""
+    def stretch(self, n: int) -> Tape:
+        """One stretch of steps on a tape of its own, on which state and others carry gradients."""
         self.restore(self.kept[n])
         with Tape() as tape:
             for a in [*self.state, *self.others]:
@@ -195,6 +231,11 @@ class _Checkpointed:
                 tape._touch([a.root])
                 tape._activate([a.root])
             self.run_stretch(n)
+        return tape
+
+    def segment(self, n: int) -> None:
+        """Record one stretch of steps again, and go back through it."""
+        tape = self.stretch(n)
         tape._inputs.update(a.root._storage for a in self.others)
         tape._results.update(a._storage for a in self.state)
         seeds = {a: np.array(a.grad._data) for a in self.state if a.grad is not None}
@@ -210,6 +251,14 @@ class _Checkpointed:
 def _numbers(data: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     """The bytes of structs, the numbers of everything else: both are zero where all is."""
     return data if data.dtype.names is None else np.ascontiguousarray(data).view(np.uint8)
+
+
+def _added(total: tuple[Any, Any] | None, more: tuple[Any, Any]) -> tuple[Any, Any]:
+    """Gradients, and how they move, added up."""
+    if total is not None:
+        for into, part in zip((total[0], *total[1]), (more[0], *more[1]), strict=True):
+            add_in_place(into, part)
+    return total or more
 
 
 class _Spy:
