@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from nablasim.render.anneal import anneal
 from nablasim.render.camera import Camera, ndc_to_pixels, pixels_to_ndc
 from nablasim.render.lights import Ambient, Directional, Material, Point, SphericalHarmonics
+from nablasim.render.loading import load
 from nablasim.render.mesh import Mesh
 from nablasim.render.video import Video, contact_sheet, overlay, read_video, video_times, write_image, write_video
 
@@ -28,6 +29,7 @@ __all__ = [
     "Video",
     "anneal",
     "contact_sheet",
+    "load",
     "losses",
     "ndc_to_pixels",
     "overlay",
