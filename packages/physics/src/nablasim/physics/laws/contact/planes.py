@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 import kernelc as kc
-from nablasim.physics.checks import filled
+from nablasim.physics.checks import STICK, filled
 from nablasim.physics.laws.contact import body_planes
 from nablasim.physics.laws.contact.hard_kernels import HARD, hard_plane_forces
 from nablasim.physics.laws.contact.planes_kernels import (
@@ -132,8 +132,8 @@ def add_plane(
             if firm:
                 body_planes.make_firm(draft, rows)
         for quantity, value, unit in used:
-            if value is None and rows is bodies:
-                draft.constant(Column(f"{at}.{quantity}"), rows, NONE)
+            if (value is None and rows is bodies) or value == STICK:
+                draft.constant(Column(f"{at}.{quantity}"), rows, NONE if value is None else value)
                 continue
             value = USUAL[quantity] if value is None else value
             draft.parameter(f"{name}.{quantity}", Column(f"{at}.{quantity}"), rows, value, unit=unit,

@@ -25,7 +25,7 @@ adjoints, at the solution: y moves by -A⁻¹ dR, with A the matrix there.
 
 import kernelc as kc
 from nablasim.physics.laws.contact.body_friction_kernels import FINE, joined
-from nablasim.physics.laws.contact.body_planes_kernels import Planes
+from nablasim.physics.laws.contact.body_planes_kernels import Planes, reach
 from nablasim.physics.laws.contact.compliant_kernels import (
     FIRM,
     Contact,
@@ -36,14 +36,15 @@ from nablasim.physics.laws.contact.compliant_kernels import (
     rounding,
 )
 from nablasim.physics.laws.contact.hard_kernels import HARD, SHARE
-from nablasim.physics.laws.rigid.bodies_kernels import FREE, Bodies, Forces, velocity_at
+from nablasim.physics.laws.rigid.bodies_kernels import FREE, Bodies, Forces, Points, velocity_at
 
 SWEEPS = 100
 """At most; three to six are usual."""
 CUTS = 8
 """How often a step that leads uphill is halved."""
-SETTLED = 1e-20
-"""Square of the residual at which sweeps end, compared with that of points that all stick."""
+SETTLED, CLOSE = 1e-27, 1e-13
+"""Squares of residuals, compared with that of points that all stick: at which sweeps end; and below which their steps
+are taken whole, because the function is then flat to rounding."""
 ELASTIC = 0.05
 """Which part of dt ke a damper has to exceed, for the spring to be taken at the end of the step as well."""
 SLOWLY = 2.0
@@ -166,8 +167,8 @@ def laws(c: Contact, r: int, share: float, gap: float, rate: float, fn: float, l
         give = kc.float2(ke * (p + 0.5 * dt * (1.0 - late) * rate), slope)
     elif c.law[r] == HARD:
         kf = 1.0 / pace
-        start = -gap * SHARE / (dt * pace)
-        give = kc.float2(start, 1.0 / pace)
+        give = kc.float2((-gap if gap > 0.0 else -gap * SHARE) / (dt * pace), 1.0 / pace)
+        start = max(give.x, 0.0)
     return kc.float4(k.w, kf, rounding(gap, c.smoothing[r]), start), give
 
 
@@ -229,6 +230,16 @@ def list_planes(bodies: Bodies, p: Planes, press: kc.Array[kc.float4], ahead: Mo
             free = ahead.v[b] + kc.cross(ahead.omega[b], lever)
             law, give = plane_law(bodies, p, press, r, dt)
             note(t, w, b, -1, lever, kc.float3(), p.normal[r], free, law, give)
+
+
+@kc.kernel
+def hard_presses(bodies: Bodies, points: Points, p: Planes, dt: float, press: kc.Array[kc.float4]):
+    """Points that may meet a hard plane in this step."""
+    r = kc.tid()
+    b, n, q, arm, gap = reach(bodies, points, p, r)
+    fall = kc.length(bodies.gravity[b]) * 2.0 * dt
+    if p.contact.law[r] == HARD and gap < dt * (fall + kc.abs(kc.dot(velocity_at(bodies, b, arm), n))):
+        press[r] = kc.float4(arm - kc.quat_rotate(q, bodies.com[b]), 1.0)
 
 
 @kc.kernel
@@ -301,7 +312,8 @@ def add_own(blocks: Blocks, b: int, H: kc.mat33, arm: kc.float3):
 
 @kc.func
 def assemble(t: Touches, m: Weights, blocks: Blocks, s: Vectors, w: int, dt: float, begun: bool, damped: bool):
-    """The matrix A and the right-hand side of a sweep from y; `damped`: with F / |u| of each point for a damper."""
+    """The matrix A and the right-hand side of a sweep from y; `damped`: with F / |u| of each point for a damper, and
+    springs that pull as well as they push from where they are."""
     one, none = kc.diag(kc.float3(1.0, 1.0, 1.0)), kc.mat33()
     for b in range(m.start[w], m.start[w + 1]):
         blocks.own[b] = joined(one * m.mass[b], none, m.turn[b])
@@ -325,9 +337,10 @@ def assemble(t: Touches, m: Weights, blocks: Blocks, s: Vectors, w: int, dt: flo
             drive = u * (slope - across)
         H = H * dt
         rest = drive * dt - H * free
-        if give.x > give.y * w_end:
+        if give.x > give.y * w_end or damped:
+            # What is not pressed now could be: a spring for all of them never leads too far.
             H += kc.outer(n, n) * (dt * give.y)
-            rest += n * (dt * (give.x - give.y * w_free))
+            rest += n * (dt * (max(give.x, give.y * w_end) - give.y * w_free))
         if a >= 0:
             add_own(blocks, a, H, t.arm[c])
             s.rhs[a] = s.rhs[a] + kc.spatial_join(rest, kc.cross(t.arm[c], rest))
@@ -437,7 +450,7 @@ def settle(t: Touches, m: Weights, dt: float, begins: int, blocks: Blocks, s: Ve
             for b in range(low, high):
                 s.to[b] = s.y[b]
         least = SETTLED * s.scale[w]
-        lowest, damped, sweep, done = height(t, m, w, dt, s.y), False, 0, False
+        lowest, damped, sweep, done, last = height(t, m, w, dt, s.y), False, 0, False, 1e300
         while sweep < SWEEPS and not done:
             sweep += 1
             assemble(t, m, blocks, s, w, dt, True, damped)
@@ -446,16 +459,18 @@ def settle(t: Touches, m: Weights, dt: float, begins: int, blocks: Blocks, s: Ve
             done = size <= least
             if not done:
                 found, cuts = height(t, m, w, dt, s.to), 0
-                while found > lowest and cuts < CUTS and not damped:
+                close = size <= CLOSE * s.scale[w]
+                while found > lowest and cuts < CUTS and not damped and not close:
                     cuts += 1
                     for b in range(low, high):
                         s.to[b] = (s.to[b] + s.y[b]) * 0.5
                     found = height(t, m, w, dt, s.to)
                 # Dampers that are as strong as friction is now always lead downhill, but for rounding.
-                done = damped and found >= lowest
+                done = damped and found >= lowest or close and size >= last
                 damped = cuts > 1
+                last = size
                 for b in range(low, high):
-                    if found < lowest:
+                    if found < lowest or close and not done:
                         s.y[b] = s.to[b]
                     else:
                         s.to[b] = s.y[b]
