@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from nablasim.physics.checks import finite, nearest
+from nablasim.physics.checks import check_numbers, finite, nearest
 from nablasim.physics.model.draft import Parameter, Real
 from nablasim.physics.model.layout import Layout
 from nablasim.physics.model.scenes import joined, joined_columns, named
@@ -148,10 +148,13 @@ class Model:
         return f"{' and '.join(map(repr, others))} stand for it; model.replace({{{name!r}: ...}}) changes that"
 
     def _checked(self, parameter: Parameter, value: Any) -> Any:
+        check_numbers(parameter.name, value)
         shape = shape_of(value)
         if shape is None:
             try:
-                value = np.array(value, np.float64)
+                found = np.asarray(value)
+                check_numbers(parameter.name, found)
+                value = found.astype(np.float64)
             except (TypeError, ValueError):
                 raise TypeError(
                     f"{parameter.name}: a value is a number, a NumPy array, a torch tensor or a kernelc array, "
