@@ -169,6 +169,8 @@ def grid(dim: Any, kernel: Kernel) -> tuple[int, bytes]:
     if not 1 <= len(sizes) <= 4 or min(sizes) < 0 or max(sizes) >= 2**31:
         raise WrongDim(f"{kernel.name}: dim is one to four whole numbers below 2**31, not {dim!r}")
     total, head = packed(sizes)
+    if total >= 2**63:
+        raise WrongDim(f"{kernel.name}: {total} threads are more than can be counted", advice="launch a smaller grid")
     if len(_dims) > 4096:
         _dims.clear()
     if dim.__class__ is int:  # 1.0 and True would be found under 1
