@@ -89,6 +89,26 @@ def edges(surface, spans, end):
         return away - radius, p + d * s, m, p + d * s0, n0, p + d * s1, n1
 
     @kc.func
+    def touching(bodies: Bodies, surfaces: Surfaces, a: int, b: int):
+        """Where edges of body a are pressed in body b: how far, by a unit of what presses there; the place, the way
+        out, and the square of how much the gap changes along it."""
+        e, points, x = surfaces.edges, surfaces.points, bodies.x
+        qa, qb = kc.normalize(bodies.rot[a]), kc.normalize(bodies.rot[b])
+        for i in range(e.start[a], e.start[a] + e.count[a]):
+            radius = points.ball[e.ends[i, 0]]
+            p = kc.quat_rotate_inv(qb, x[a] + kc.quat_rotate(qa, points.local[e.ends[i, 0]]) - x[b])
+            d = kc.quat_rotate_inv(qb, x[a] + kc.quat_rotate(qa, points.local[e.ends[i, 1]]) - x[b]) - p
+            P, D, reach = kc.stop_grad(p), kc.stop_grad(d), kc.stop_grad(radius)
+            if is_near(surfaces.bound[b], P, D, reach):
+                for s0, s1, f0, f1 in spans(surfaces, b, P, D, reach):
+                    gap, y, m, y0, m0, y1, m1 = middle(surfaces, b, p, d, radius, kc.float2(s0, s1), kc.int2(f0, f1))
+                    slope = kc.quat_rotate(qb, m + m0 + m1)
+                    size = kc.length(slope)
+                    if gap < 0.0 and size > GRAZING:
+                        touch = x[b] + kc.quat_rotate(qb, y) - kc.quat_rotate(qb, m) * (radius + 0.5 * gap)
+                        yield gap / size, touch, slope / size, size * size
+
+    @kc.func
     def push(
         bodies: Bodies, surfaces: Surfaces, c: Contact, r: int, a: int, b: int, qa: kc.quat, qb: kc.quat, dt: float
     ):
@@ -151,7 +171,7 @@ def edges(surface, spans, end):
                         total += EDGE * c.four[r].x * hinge_integral(-gap - c.smoothing[r], c.smoothing[r])
         return total
 
-    return SimpleNamespace(push=push, energy=energy)
+    return SimpleNamespace(push=push, energy=energy, touching=touching)
 
 
 EDGES = {

@@ -156,6 +156,8 @@ def shared_force(
 ) -> kc.float3:
     """The force of a part of contact r, whose dampers are bounded: along the normal by `pace`, across it by `rub`."""
     k = c.four[r]
+    if pace > 0.0 and c.law[r] >= 2:  # What a step has to find: rubbing_kernels.py.
+        k = kc.float4()
     kd, kf = bounded(k.y * part, pace), bounded(k.z * part, rub)
     return contact_force(gap, velocity, normal, k.x * part, kd, kf, k.w, c.law[r], c.touch[r], c.smoothing[r], 0.0)
 

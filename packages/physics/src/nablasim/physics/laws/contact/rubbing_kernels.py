@@ -42,7 +42,7 @@ SWEEPS = 100
 """At most; three to six are usual."""
 CUTS = 8
 """How often a step that leads uphill is halved."""
-SETTLED, CLOSE = 1e-27, 1e-13
+SETTLED, CLOSE = 1e-24, 1e-13
 """Squares of residuals, compared with that of points that all stick: at which sweeps end; and below which their steps
 are taken whole, because the function is then flat to rounding."""
 ELASTIC = 0.05
@@ -466,7 +466,7 @@ def settle(t: Touches, m: Weights, dt: float, begins: int, blocks: Blocks, s: Ve
                         s.to[b] = (s.to[b] + s.y[b]) * 0.5
                     found = height(t, m, w, dt, s.to)
                 # Dampers that are as strong as friction is now always lead downhill, but for rounding.
-                done = damped and found >= lowest or close and size >= last
+                done = damped and found >= lowest or close and size >= 0.01 * last
                 damped = cuts > 1
                 last = size
                 for b in range(low, high):

@@ -8,8 +8,10 @@ the same places and with the same pressure.
 from types import SimpleNamespace
 
 import kernelc as kc
-from nablasim.physics.laws.contact.body_contacts_kernels import Pairs, paces
-from nablasim.physics.laws.contact.compliant_kernels import bounded, normal_force
+from nablasim.physics.geometry import CAPSULE, EDGE
+from nablasim.physics.laws.contact.body_contacts_kernels import Pairs
+from nablasim.physics.laws.contact.body_edges_kernels import EDGES, paces
+from nablasim.physics.laws.contact.compliant_kernels import Contact, bounded, normal_force
 from nablasim.physics.laws.contact.hard_kernels import HARD
 from nablasim.physics.laws.contact.rubbing_kernels import Motion, Scenes, Touches, answer, laws, note
 from nablasim.physics.laws.rigid.bodies_kernels import FREE, Bodies, Forces, against, velocity_at
@@ -38,9 +40,10 @@ def margin_of(surfaces: Surfaces, pairs: Pairs, ahead: Motion, r: int, dt: float
 
 
 @kc.func
-def pressure(bodies: Bodies, pairs: Pairs, r: int, share: float, gap: float, at: kc.float3, n: kc.float3, dt: float):
-    """`law` and `give` at a point of row r; where it is from both centres of mass."""
-    a, b, c = pairs.one[r], pairs.other[r], pairs.contact
+def pressure(bodies: Bodies, c: Contact, r: int, two: kc.int2, share: float, gap: float, at: kc.float3, n: kc.float3,
+             dt: float):  # fmt: skip
+    """`law` and `give` at a point of two bodies in row r; where it is from both centres of mass."""
+    a, b = two.x, two.y
     qa, qb = kc.normalize(bodies.rot[a]), kc.normalize(bodies.rot[b])
     arm = at - bodies.x[a] - kc.quat_rotate(qa, bodies.com[a])
     brace = at - bodies.x[b] - kc.quat_rotate(qb, bodies.com[b])
@@ -64,8 +67,36 @@ def sliding(m: Motion, a: int, b: int, arm: kc.float3, brace: kc.float3) -> kc.f
     return m.v[a] + kc.cross(m.omega[a], arm) - m.v[b] - kc.cross(m.omega[b], brace)
 
 
-def kernels(surface):
-    """Lists and residuals of the points of bodies on surfaces of this family."""
+@kc.func
+def list_point(bodies: Bodies, ahead: Motion, t: Touches, w: int, two: kc.int2, arm: kc.float3, brace: kc.float3,
+               n: kc.float3, law: kc.float4, give: kc.float2):  # fmt: skip
+    """List a point of two bodies, if it may be pressed."""
+    if law.w > 0.0 or give.y > 0.0:
+        free = sliding(ahead, two.x, two.y, arm, brace)
+        a = two.x if bodies.motion[two.x] == FREE else -1
+        b = two.y if bodies.motion[two.y] == FREE else -1
+        note(t, w, a, b, arm, brace, n, free, law, give)
+
+
+@kc.func
+def three(ahead: Motion, before: Motion, y: Motion, two: kc.int2, arm: kc.float3, brace: kc.float3):
+    """The velocity without contact, with that of the solution before, and with y."""
+    v = sliding(ahead, two.x, two.y, arm, brace)
+    return v, v + sliding(before, two.x, two.y, arm, brace), v + sliding(y, two.x, two.y, arm, brace)
+
+
+@kc.func
+def add(lack: Forces, two: kc.int2, arm: kc.float3, brace: kc.float3, push: kc.float3):
+    """Take a push on the first of two bodies, and its opposite on the other, out of what they lack."""
+    kc.atomic_sub(lack.f, two.x, push)
+    kc.atomic_add(lack.f, two.y, push)
+    kc.atomic_sub(lack.torque, two.x, kc.cross(arm, push))
+    kc.atomic_add(lack.torque, two.y, kc.cross(brace, push))
+
+
+def kernels(surface, edges, turned):
+    """Lists and residuals of the points and edges of bodies on surfaces of this family, as of `body_contacts_kernels`.
+    """
 
     @kc.func
     def touch(bodies: Bodies, surfaces: Surfaces, a: int, b: int, i: int, margin: float):
@@ -88,47 +119,62 @@ def kernels(surface):
         """List the points that are pressed. A thread is a scene."""
         w = kc.tid()
         for r in range(rows.start[w], rows.start[w + 1]):
-            a, b = pairs.one[r], pairs.other[r]
+            a, b, c = pairs.one[r], pairs.other[r], pairs.contact
+            two = kc.int2(a, b)
             margin = margin_of(surfaces, pairs, ahead, r, dt)
             if near(bodies, surfaces, a, b, margin):
                 first = surfaces.points.start[a]
                 for i in range(first, first + surfaces.points.count[a]):
                     gap, at, n = touch(bodies, surfaces, a, b, i, margin)
                     if gap < margin:
-                        law, give, arm, brace = pressure(bodies, pairs, r, surfaces.points.share[i], gap, at, n, dt)
-                        if law.w > 0.0 or give.y > 0.0:
-                            free = sliding(ahead, a, b, arm, brace)
-                            to_a = a if bodies.motion[a] == FREE else -1
-                            to_b = b if bodies.motion[b] == FREE else -1
-                            note(t, w, to_a, to_b, arm, brace, n, free, law, give)
+                        law, give, arm, brace = pressure(bodies, c, r, two, surfaces.points.share[i], gap, at, n, dt)
+                        list_point(bodies, ahead, t, w, two, arm, brace, n, law, give)
+                if c.law[r] >= HARD:
+                    for gap, at, n, part in edges.touching(bodies, surfaces, a, b):
+                        law, give, arm, brace = pressure(bodies, c, r, two, EDGE * part, gap, at, n, dt)
+                        list_point(bodies, ahead, t, w, two, arm, brace, n, law, give)
+                    if kc.static(turned is not None):
+                        if surfaces.kind[a] == CAPSULE:
+                            two = kc.int2(b, a)
+                            for gap, at, n, part in turned.touching(bodies, surfaces, b, a):
+                                law, give, arm, brace = pressure(bodies, c, r, two, EDGE * part, gap, at, n, dt)
+                                list_point(bodies, ahead, t, w, two, arm, brace, n, law, give)
 
     @kc.kernel(lanes=0)
     def rub_pairs(bodies: Bodies, surfaces: Surfaces, pairs: Pairs, ahead: Motion, dt: float, before: Motion,
                   begins: int, y: Motion, lack: Forces):  # fmt: skip
         """What contact between two bodies adds to R."""
         r = kc.tid()
-        a, b = pairs.one[r], pairs.other[r]
+        a, b, c = pairs.one[r], pairs.other[r], pairs.contact
+        two = kc.int2(a, b)
         margin = margin_of(surfaces, pairs, ahead, r, dt)
         if near(bodies, surfaces, a, b, margin):
-            total, turn_a, turn_b = kc.float3(), kc.float3(), kc.float3()
             first = surfaces.points.start[a]
             for i in range(first, first + surfaces.points.count[a]):
                 gap, at, n = touch(bodies, surfaces, a, b, i, margin)
                 if gap < margin:
-                    law, give, arm, brace = pressure(bodies, pairs, r, surfaces.points.share[i], gap, at, n, dt)
+                    law, give, arm, brace = pressure(bodies, c, r, two, surfaces.points.share[i], gap, at, n, dt)
                     if law.w > 0.0 or give.y > 0.0:
-                        v = sliding(ahead, a, b, arm, brace)
-                        last, end = v + sliding(before, a, b, arm, brace), v + sliding(y, a, b, arm, brace)
-                        push = answer(law, give, n, end, last, begins) * -dt
-                        total += push
-                        turn_a += kc.cross(arm, push)
-                        turn_b += kc.cross(brace, push)
-            kc.atomic_add(lack.f, a, total)
-            kc.atomic_sub(lack.f, b, total)
-            kc.atomic_add(lack.torque, a, turn_a)
-            kc.atomic_sub(lack.torque, b, turn_b)
+                        v, last, end = three(ahead, before, y, two, arm, brace)
+                        add(lack, two, arm, brace, answer(law, give, n, end, last, begins) * dt)
+            if c.law[r] >= HARD:
+                for gap, at, n, part in edges.touching(bodies, surfaces, a, b):
+                    law, give, arm, brace = pressure(bodies, c, r, two, EDGE * part, gap, at, n, dt)
+                    v, last, end = three(ahead, before, y, two, arm, brace)
+                    add(lack, two, arm, brace, answer(law, give, n, end, last, begins) * dt)
+                if kc.static(turned is not None):
+                    if surfaces.kind[a] == CAPSULE:
+                        two = kc.int2(b, a)
+                        for gap, at, n, part in turned.touching(bodies, surfaces, b, a):
+                            law, give, arm, brace = pressure(bodies, c, r, two, EDGE * part, gap, at, n, dt)
+                            v, last, end = three(ahead, before, y, two, arm, brace)
+                            add(lack, two, arm, brace, answer(law, give, n, end, last, begins) * dt)
 
     return SimpleNamespace(list_pairs=list_pairs, rub_pairs=rub_pairs)
 
 
-FAMILIES = {"shape": kernels(shape_surface), "mesh": kernels(mesh_surface), "grid": kernels(grid_surface)}
+FAMILIES = {
+    "shape": kernels(shape_surface, EDGES["shape"], None),
+    "mesh": kernels(mesh_surface, EDGES["mesh"], EDGES["shape"]),
+    "grid": kernels(grid_surface, EDGES["grid"], None),
+}
