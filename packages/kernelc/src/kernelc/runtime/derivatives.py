@@ -84,7 +84,7 @@ def checkpoint(step: Callable[[int], Any], state: Sequence[Any], steps: int, eve
     if not isinstance(steps, (int, np.integer)) or steps < 0:
         raise WrongChoice(f"steps cannot be {steps}", advice="it is how often the step runs: zero or more")
     if every is not None and (not isinstance(every, (int, np.integer)) or every < 1):
-        raise WrongChoice(f"every cannot be {every}", advice="it is after how many steps the state is kept: one or more")
+        raise WrongChoice(f"every cannot be {every}", advice="the state is kept after so many steps: one or more")
     outer = recording.current()
     if outer is None:
         for k in range(steps):
