@@ -84,6 +84,8 @@ class Kernel:
         self.options = options
         self._variants: dict[Any, Variant] = {}
         self._plans: dict[Any, Plan] = {}
+        self._passed: dict[Any, Any] = {}
+        """Plans of launches with memory that is no array, by types and shapes: passing.py."""
         self.bundled = False
         """Whether launches with bundles were seen: then they are found by what bundles say of themselves."""
         update_wrapper(self, function)
