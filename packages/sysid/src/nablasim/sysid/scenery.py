@@ -31,7 +31,9 @@ def film(
     sampling: int = 2, chunk: int = 10,
 ) -> Any:  # fmt: skip
     """(frames, height, width, 3) of a body, vertices (frames, n, 3), on a floor at height 0."""
-    lights = [render.Ambient(0.42), render.Directional((-1.0, 2.5, 1.5), color=0.65)]
+    lights: list[render.Ambient | render.Directional] = [
+        render.Ambient(0.42), render.Directional((-1.0, 2.5, 1.5), color=0.65)
+    ]  # fmt: skip
     renderer = render.Renderer(
         camera, lights, mode="hard", size=size, sampling=sampling, smooth=False, shadows=True, background=sky(size)
     )
