@@ -27,6 +27,9 @@ def with_nan():
     [
         ({"vertices": VERTICES[:, :2]}, r"vertices has shape \(4, 2\), but must have \(n, 3\)"),
         ({"vertices": VERTICES[0]}, r"vertices has shape \(3,\)"),
+        ({"vertices": np.ma.array(VERTICES, mask=VERTICES > 0)}, "elements of an array are masked"),
+        ({"faces": np.ma.array(FACES, mask=FACES > 2)}, "elements of an array are masked"),
+        ({"colors": np.ma.array(VERTICES, mask=VERTICES > 0)}, "elements of an array are masked"),
         ({"vertices": np.zeros((0, 3)), "faces": np.zeros((0, 3), int)}, "no vertices"),
         ({"vertices": with_nan()}, r"vertices\[2, 1\] is nan: every number must be finite"),
         ({"faces": np.array([[0, 1, 4]])}, r"faces\[0, 2\] is 4, but there are 4 vertices, from 0 to 3"),

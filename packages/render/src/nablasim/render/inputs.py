@@ -27,7 +27,7 @@ from nablasim.render.checks import (
     check_which,
     is_several,
 )
-from nablasim.render.either import concatenated, is_tensor
+from nablasim.render.either import check_no_mask, concatenated, is_tensor
 from nablasim.render.kernels.bands import copy_points
 from nablasim.render.lights import Light, Material, pack
 
@@ -266,6 +266,7 @@ class _Tensors:
             )
         if is_tensor(value):
             return value.to(self.vertices)
+        check_no_mask(value)
         return torch.from_numpy(np.array(value, dtype=_numpy(self.vertices[:0]).dtype))
 
     def pictures(self, value: Any) -> Any:
@@ -273,6 +274,7 @@ class _Tensors:
         return value if value.ndim == 4 else value[None]
 
     def whole(self, value: Any) -> Any:
+        check_no_mask(value)
         return (value if is_tensor(value) else torch.from_numpy(np.array(value))).to(torch.int32)
 
 
@@ -306,6 +308,7 @@ class _Arrays:
             return value
         if is_tensor(value):
             value = kc.array(value).numpy()  # refuses one whose gradient would be lost
+        check_no_mask(value)
         return kc.array(np.array(value, dtype=self.dtype))
 
     def pictures(self, value: Any) -> Any:
@@ -314,9 +317,11 @@ class _Arrays:
         return array.reals().reshape(*(shape if len(shape) == 4 else (1, *shape)))
 
     def whole(self, value: Any) -> Any:
+        check_no_mask(value)
         return value if is_array(value) else kc.array(_numpy(value).astype(np.int32))
 
 
 def _floats(value: Any) -> Any:
+    check_no_mask(value)
     array = np.array(value)
     return array if array.dtype in (np.float32, np.float64) else array.astype(np.float64 if array.size else np.float32)

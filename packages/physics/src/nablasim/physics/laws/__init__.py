@@ -23,13 +23,14 @@ from nablasim.physics.laws.contact.body_contacts import (
     ShapePairs,
     add_contacts,
 )
-from nablasim.physics.laws.contact.body_friction import BodyFriction
+from nablasim.physics.laws.contact.body_friction import BodyFriction, add_scene
 from nablasim.physics.laws.contact.body_planes import BodyPlanes
 from nablasim.physics.laws.contact.edge_contact import EdgeContact, add_edge_contact
 from nablasim.physics.laws.contact.face_hits import FaceHits, add_face_hits
 from nablasim.physics.laws.contact.planes import Planes, add_plane
 from nablasim.physics.laws.contact.point_contact import PointContact, add_friction, add_point_contact
 from nablasim.physics.laws.contact.self_contact import SelfContact, add_self_contact
+from nablasim.physics.laws.contact.rubbing import Rubbing
 from nablasim.physics.laws.deformable import particles
 from nablasim.physics.laws.deformable.bending import Bending
 from nablasim.physics.laws.deformable.cloth import Cloth, add_cloth, add_wind
@@ -74,6 +75,7 @@ SYSTEMS: list[System] = [
     MeshHits(),
     GridHits(),
     BodyFriction(),
+    Rubbing(),
     LinkPlanes(),
     Robots(),
     Smoke(),
@@ -128,6 +130,7 @@ __all__ = [
     "PointContact",
     "Projection",
     "Robots",
+    "Rubbing",
     "SelfContact",
     "ShapeHits",
     "ShapePairs",
@@ -152,6 +155,7 @@ __all__ = [
     "add_plane",
     "add_point_contact",
     "add_robot",
+    "add_scene",
     "add_self_contact",
     "add_smoke",
     "add_springs",
