@@ -73,7 +73,8 @@ class Bodies(Drafting):
         touch: float = 5e-3,
         smoothing: float = 0.0,
     ) -> S:
-        """Something that things bump into, and that nothing moves: a shape, a closed mesh, a `ph.SignedDistance`.
+        """Something that things bump into, and that nothing moves: a shape, a closed mesh, a `ph.SignedDistance`, or
+        a `ph.Heightfield`.
 
         vel, omega: it moves with these velocities all the time, as a conveyor or a turning drum does.
         The rest is as of `add_rigid` and `add_plane`.

@@ -90,7 +90,7 @@ def rollout(
             raise
         run = prepared(_more_parts(model, dt, error))
     times = np.arange(steps // every + 1, dtype=np.float64) * (dt * every)
-    return Trajectory(model.layout, times, _run(run, leaves), run.solves, model)
+    return Trajectory(model.layout, times, _run(run, leaves), run.solves, model, run.dt)
 
 
 def _more_parts(model: Model, dt: float, error: StepTooLarge) -> int:
