@@ -8,10 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from nablasim.physics.checks import filled
+from nablasim.physics.checks import STICK, filled
 from nablasim.physics.geometry import CAPSULE, FIELD, GRID, MESH, SPHERE
-from nablasim.physics.laws.contact import planes
+from nablasim.physics.laws.contact import compliant_kernels, planes
 from nablasim.physics.laws.contact.body_contacts import UNITS, Contact
+from nablasim.physics.laws.contact.hard_kernels import HARD
 from nablasim.physics.laws.contact.neighbours import MANY, SLOTS, add_swarm, room
 from nablasim.physics.laws.rigid import bodies as b
 from nablasim.physics.laws.rigid.bodies_kernels import FREE, NONE
@@ -27,6 +28,7 @@ class Law:
     damping: str = "smooth"
     touch: float = 5e-3
     smoothing: float = 0.0
+    hard: bool = False
 
     def check(self, name: str) -> Law:
         if self.damping not in planes.LAWS:
@@ -98,7 +100,7 @@ def _add_pairs(
             draft.index(f"{rows.table}.one", row[one[start:end]])
             draft.index(f"{rows.table}.other", row[other[start:end]])
             both = frozenset(q for k, q in enumerate(UNITS) if given[start] >> k & 1)
-            add_numbers(draft, rows, both, numbers, known[how[start]])
+            add_numbers(draft, rows, both, numbers, known[how[start]], pairs=True)
     if swarm:
         _add_swarm(draft, swarm, numbers, law)
 
@@ -116,7 +118,7 @@ def _add_swarm(draft: Draft, swarm: list[Meeting], numbers: Mapping[str, float |
         for side in ("one", "other"):
             draft.index(f"{rows.table}.{side}", np.full(many, row[0]))
         if many:
-            add_numbers(draft, rows, given, numbers, law)
+            add_numbers(draft, rows, given, numbers, law, pairs=True)
 
 
 def _apart(bodies: list[Meeting], laws: Mapping[str, Law]) -> tuple[list[Meeting], tuple[Ints, Ints]]:
@@ -159,9 +161,15 @@ def _meetings(bodies: list[Meeting], one: Ints, other: Ints) -> tuple[Ints, Ints
     return points[meet], surfaces[meet]
 
 
-def add_numbers(draft: Draft, rows: Rows, given: frozenset[str], numbers: Mapping[str, float | None], law: Law) -> None:
+def add_numbers(draft: Draft, rows: Rows, given: frozenset[str], numbers: Mapping[str, float | None], law: Law,
+                pairs: bool = False) -> None:  # fmt: skip
+    """What holds in some rows. `pairs` of bodies may be hard, or firm, without a ke of their own."""
     contact = Contact(rows.table)
-    draft.index(contact.law.name, np.full(rows.count, planes.LAWS.index(law.damping)))
+    firm = pairs and law.damping == "smooth" and "ke" not in given and numbers["ke"] is None
+    number = compliant_kernels.FIRM if firm else planes.LAWS.index(law.damping)
+    if law.hard and pairs:
+        number = HARD
+    draft.index(contact.law.name, np.full(rows.count, number))
     draft.constant(contact.touch, rows, law.touch)
     draft.constant(contact.smoothing, rows, law.smoothing)
     # What nothing depends on is no parameter.
@@ -170,8 +178,10 @@ def add_numbers(draft: Draft, rows: Rows, given: frozenset[str], numbers: Mappin
     used |= {"rate"} if {"ke", "kd", "kf"} - known else set()
     used |= {"ratio"} if "kd" not in known else set()
     for column, quantity in zip(contact.given, UNITS):
-        value = numbers[quantity]
-        draft.constant(column, rows, NONE)
-        if quantity in used and value is not None:
-            draft.parameter(f"contact.{quantity}", column, rows, value, unit=UNITS[quantity], bounds=(0.0, None),
+        name, value = quantity, numbers[quantity]
+        if quantity == "rate" and value is None:
+            name, value = planes.usual_rate(firm)
+        draft.constant(column, rows, STICK if value == STICK else NONE)
+        if value != STICK and quantity in used and value is not None:
+            draft.parameter(f"contact.{name}", column, rows, value, unit=UNITS[quantity], bounds=(0.0, None),
                             uniform=True, about="of contacts of bodies that have no numbers of their own")  # fmt: skip

@@ -16,6 +16,7 @@ from nablasim.physics.errors import PassedThrough
 from nablasim.physics.laws.contact import body_contacts_kernels as kernels
 from nablasim.physics.laws.contact import compliant_kernels, planes
 from nablasim.physics.laws.contact.body_contacts_kernels import FAMILIES
+from nablasim.physics.laws.contact.hard_kernels import HARD
 from nablasim.physics.laws.contact.neighbours import are_found, handed_out, listed, stiffest
 from nablasim.physics.laws.contact.pairing_kernels import Defaults, Partners, pair_of_bodies, pair_with_particle
 from nablasim.physics.laws.contact.passing_kernels import FAMILIES as PASSING
@@ -142,9 +143,9 @@ class Pairs(System):
         steady = ~handed_out(a, self.family)
         four, one, other = (a.numpy(q)[steady] for q in (self.contact.four, self.one, self.other))
         rates = b.contact_rates(a, planes=False)
-        k = (rates[one] + rates[other]) * four[:, 0]
+        k = (rates[one] + rates[other]) * four[:, 0] * (a.numpy(self.contact.law)[steady] < HARD)
         found = [b.contact_limit(body, a.rows("bodies"), k) for body in (one, other)]
-        if not steady.all():
+        if not steady.all() and a.numpy(self.contact.law)[~steady][0] < HARD:
             body, k = stiffest(a, rates, self.contact.defaults(a), np.flatnonzero(~steady)[0])
             found.append(b.contact_limit(body, a.rows("bodies"), k))
         return found

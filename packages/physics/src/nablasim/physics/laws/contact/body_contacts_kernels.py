@@ -12,6 +12,7 @@ from nablasim.physics.geometry import CAPSULE
 from nablasim.physics.laws.contact.body_edges_kernels import EDGES, paces
 from nablasim.physics.laws.contact.compliant_kernels import (
     Contact,
+    begun_force,
     bounded,
     contact_force,
     hinge_integral,
@@ -78,7 +79,11 @@ def kernels(surface, edges, turned):
                         velocity = against(bodies, b, at - x[b], velocity_at(bodies, a, at - x[a]))
                         pace, rub = paces(bodies, a, qa, at - mass_a, n, dt, 0.0, 0.0)
                         pace, rub = paces(bodies, b, qb, at - mass_b, n, dt, pace, rub)
-                        force = shared_force(pairs.contact, r, points.share[i], gap, velocity, n, pace, rub)
+                        force = kc.float3()
+                        if dt > 0.0:  # Friction follows when all other forces are known: see rubbing.py.
+                            force = begun_force(pairs.contact, r, points.share[i], gap, velocity, n, pace)
+                        else:
+                            force = shared_force(pairs.contact, r, points.share[i], gap, velocity, n, pace, rub)
                         total += force
                         turn_a += kc.cross(at - mass_a, force)
                         turn_b += kc.cross(at - mass_b, force)

@@ -14,7 +14,7 @@ from types import SimpleNamespace
 
 import kernelc as kc
 from nablasim.physics.geometry import EDGE
-from nablasim.physics.laws.contact.compliant_kernels import Contact, hinge_integral, shared_force
+from nablasim.physics.laws.contact.compliant_kernels import Contact, begun_force, hinge_integral, shared_force
 from nablasim.physics.laws.rigid.bodies_kernels import FREE, Bodies, against, lightness, lightness_across, velocity_at
 from nablasim.physics.laws.rigid.spans_kernels import (
     grid_end,
@@ -124,7 +124,11 @@ def edges(surface, spans, end):
                     velocity = u + up * (rate - kc.dot(u, up))
                     pace, rub = paces(bodies, a, qa, touch - mass_a, up, dt, 0.0, 0.0)
                     pace, rub = paces(bodies, b, qb, touch - mass_b, up, dt, pace, rub)
-                    force = shared_force(c, r, EDGE, gap + c.smoothing[r], velocity, up, pace, rub)
+                    force = kc.float3()
+                    if dt > 0.0:  # As of points: friction follows, see rubbing.py.
+                        force = begun_force(c, r, EDGE, gap + c.smoothing[r], velocity, up, pace)
+                    else:
+                        force = shared_force(c, r, EDGE, gap + c.smoothing[r], velocity, up, pace, rub)
                     fn = kc.dot(force, up)
                     across = (force - up * fn) * size
                     total += slope * fn + across
@@ -135,6 +139,28 @@ def edges(surface, spans, end):
                     if gap < deepest:
                         place, deepest = touch, gap
         return total, turn_a, turn_b, place, deepest
+
+    @kc.func
+    def touching(bodies: Bodies, surfaces: Surfaces, a: int, b: int):
+        """Where edges of body a are pressed in body b: how far, by a unit of what presses there; the place, the way
+        out, and the square of how much the gap changes along it."""
+        e, points, x = surfaces.edges, surfaces.points, bodies.x
+        qa, qb = kc.normalize(bodies.rot[a]), kc.normalize(bodies.rot[b])
+        for i in range(e.start[a], e.start[a] + e.count[a]):
+            radius = points.ball[e.ends[i, 0]]
+            p = kc.quat_rotate_inv(qb, x[a] + kc.quat_rotate(qa, points.local[e.ends[i, 0]]) - x[b])
+            d = kc.quat_rotate_inv(qb, x[a] + kc.quat_rotate(qa, points.local[e.ends[i, 1]]) - x[b]) - p
+            P, D, reach = kc.stop_grad(p), kc.stop_grad(d), kc.stop_grad(radius)
+            if is_near(surfaces.bound[b], P, D, reach):
+                for s0, s1, f0, f1 in spans(surfaces, b, P, D, reach):
+                    gap, y, m, _y0, m0, _y1, m1 = middle(
+                        surfaces, b, p, d, radius, kc.float2(s0, s1), kc.int2(f0, f1)
+                    )
+                    slope = kc.quat_rotate(qb, m + m0 + m1)
+                    size = kc.length(slope)
+                    if gap < 0.0 and size > GRAZING:
+                        touch = x[b] + kc.quat_rotate(qb, y) - kc.quat_rotate(qb, m) * (radius + 0.5 * gap)
+                        yield gap / size, touch, slope / size, size * size
 
     @kc.func
     def push(
@@ -168,7 +194,7 @@ def edges(surface, spans, end):
                         total += EDGE * c.four[r].x * hinge_integral(-gap - c.smoothing[r], c.smoothing[r])
         return total
 
-    return SimpleNamespace(push=push, push_edge=push_edge, energy=energy)
+    return SimpleNamespace(push=push, push_edge=push_edge, energy=energy, touching=touching)
 
 
 EDGES = {

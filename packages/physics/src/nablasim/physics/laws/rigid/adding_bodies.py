@@ -8,7 +8,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from nablasim.physics.checks import filled, shaped
+from nablasim.physics.checks import STICK, filled, shaped
 from nablasim.physics.geometry import MESH, Solid, Supports, crowd, crowd_across, held, supports
 from nablasim.physics.laws.rigid import bodies_kernels as kernels
 from nablasim.physics.laws.rigid.bodies import (
@@ -215,8 +215,8 @@ def _add_motion(
 def _add_contact(draft: Draft, name: str, rows: Rows, contact: Four) -> None:
     for quantity, column, unit in (("ke", KE, "N/m"), ("kd", KD, "N s/m"), ("kf", KF, "N s/m"), ("mu", MU, "1")):
         value = getattr(contact, quantity)
-        if value is None:
-            draft.constant(column, rows, kernels.NONE)
+        if value is None or value == STICK:
+            draft.constant(column, rows, kernels.NONE if value is None else STICK)
         else:
             filled(f"{name}.{quantity}", value, (), positive=True, allow_zero=True)
             draft.parameter(f"{name}.{quantity}", column, rows, value, unit=unit, bounds=(0.0, None), uniform=True)

@@ -26,7 +26,7 @@ X, V, OMEGA = (Column(f"bodies.{q}", kc.float3, role="state") for q in ("x", "v"
 ROT = Column("bodies.rot", kc.quat, role="state")
 F, TORQUE = (Column(f"bodies.{q}", kc.float3, role="sum") for q in ("f", "torque"))
 CONTACT_F, CONTACT_TORQUE = (
-    Column(f"bodies.contact_{q}", kc.float3, role="sum", by=("rubbing_bodies",)) for q in ("f", "torque")
+    Column(f"bodies.contact_{q}", kc.float3, role="sum", by=("rubbing_bodies", "rubbing")) for q in ("f", "torque")
 )
 """Of friction, which looks at all other forces first."""
 GRAVITY = Column("bodies.gravity", kc.float3)
