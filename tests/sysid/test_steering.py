@@ -142,6 +142,7 @@ def test_the_command_trains_and_writes_a_page_and_a_film(tmp_path):
     assert wrong.exit_code == 2 and "fem" in wrong.output
 
 
+@pytest.mark.nightly
 def test_the_chapter_stands_beside_the_paper(tmp_path):
     (chapter,) = reproduce("control-walker", "ci", tmp_path, backend="serial")
     assert [row[0] for row in chapter.tables[0].rows] == [
@@ -163,6 +164,7 @@ def test_smoke_comes_nearer_to_the_pattern():
     assert result["end"] < 0.5 * result["still"] and len(result["losses"]) <= 8
 
 
+@pytest.mark.nightly
 def test_a_soft_body_that_is_taken_for_a_rigid_one_is_not_certified():
     body = imperfect.Body("soft", 0, frames=16, size=24)
     wrong = imperfect.Judged(imperfect.AS_RIGID, body).run()

@@ -145,7 +145,7 @@ CONTROL_CLOTH = Steering(
     stage=Cloth(),
     scales=(
         ("ci", Scale(1, 2, (("steps", 5), ("size", 24)))),
-        ("desk", Scale(5, 40)),
+        ("desk", Scale(5, 60)),
         ("paper", Scale(5, 150)),
     ),
     near=0.027,
