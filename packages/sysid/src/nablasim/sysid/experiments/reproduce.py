@@ -22,13 +22,14 @@ from nablasim.sysid.sweep import Mark, sweep
 def experiments() -> dict[str, Experiment]:
     """All that can be reproduced, by name."""
     from nablasim.sysid.experiments.fig7 import FIG7
+    from nablasim.sysid.experiments.foreign import FOREIGN
     from nablasim.sysid.experiments.landscapes import LANDSCAPES
     from nablasim.sysid.experiments.table1 import TABLE1
     from nablasim.sysid.experiments.table2 import TABLE2
     from nablasim.sysid.experiments.table3 import TABLE3
     from nablasim.sysid.experiments.tosses import TOSSES
 
-    made: list[Experiment] = [TABLE1, TABLE2, TABLE3, LANDSCAPES, FIG7, TOSSES]
+    made: list[Experiment] = [TABLE1, TABLE2, TABLE3, LANDSCAPES, FIG7, TOSSES, FOREIGN]
     return {e.name: e for e in made}
 
 
