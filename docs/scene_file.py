@@ -92,7 +92,7 @@ def _value(kind: Any) -> str:
     if origin is tuple:
         if arguments[-1] is Ellipsis:
             return f"list: {_value(arguments[0])}"
-        count = {2: "two", 3: "three"}[len(arguments)]
+        count = {2: "two", 3: "three", 4: "four"}[len(arguments)]
         return f"{_value(arguments[0])}, {count} of them"
     if origin is dict:
         return "entries by name"

@@ -265,6 +265,7 @@ def test_operations_of_torch_take_bundles_of_tensors():
         return b.x
 
     for blown in (None, Wind(speed=torch.rand(4, dtype=torch.float64), gust=None)):
+
         def force(x, mass, blown=blown):
             return made(Bodies(x=x, mass=mass, gravity=[0.0, 1.0, 2.0], k=2.0, wind=blown), 0.1)
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-KERNELS = '''
+KERNELS = """
 import kernelc as kc
 
 
@@ -49,7 +49,7 @@ bodies = Bodies(x=kc.zeros(3, kc.float3), rot=kc.zeros(3, kc.quat), mass=kc.ones
 with kc.Tape() as tape:
     kc.launch(fall, 3, [bodies, 0.1], [kc.zeros(3, kc.float3)])
 version: str = kc.__version__
-'''
+"""
 WRONG = KERNELS + "\nkc.lunch(fall, 3)\nBodies(y=kc.zeros(3))\nkc.zeros(3).nmpy()\n"
 SOURCES = str(Path(__file__).parents[3] / "packages/kernelc/src")
 

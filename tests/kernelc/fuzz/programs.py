@@ -103,8 +103,16 @@ LEAVES = {
     "": ["<F>", "<F>", "<N>", "0.1 * float(<I>)"],
     "vectors": ["<U>.<C>", "<U>[<3>]"],
     "rows": ["s[i, <4>]"],
-    "kernel": ["x[<5>]", "buf[<3>]", "t[i, <2>].<C>", "out[i, <3>]", "ball.m", "ball.x.<C>", "half[i, <4>]",
-               "0.1 * float(bits[i, <4>] % 9)"],
+    "kernel": [
+        "x[<5>]",
+        "buf[<3>]",
+        "t[i, <2>].<C>",
+        "out[i, <3>]",
+        "ball.m",
+        "ball.x.<C>",
+        "half[i, <4>]",
+        "0.1 * float(bits[i, <4>] % 9)",
+    ],
 }
 VECTORS = {
     "": ["(0.5 * u + 0.4 * w)", "0.6 * u * kc.sin(<E>)", "kc.float3(0.2, kc.sin(<E>), 0.5 * u.x)",

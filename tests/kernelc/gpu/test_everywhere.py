@@ -1,6 +1,6 @@
 """Some tests of gradients with KERNELC_TEST_DEVICE=cuda (everywhere.py). All of them, and those of physics and render:
 
-    KERNELC_TEST_DEVICE=cuda python -m pytest -n 2 tests/kernelc tests/physics tests/render
+KERNELC_TEST_DEVICE=cuda python -m pytest -n 2 tests/kernelc tests/physics tests/render
 """
 
 import os

@@ -161,8 +161,21 @@ def test_a_cmake_project_without_nvcc_says_so(tmp_path):
         include("{ROOT}/cmake/KernelcCuda.cmake")
         kernelc_fatbin(OUTPUT k.fatbin SOURCE k.cu ARCHITECTURES 80)
     """)
-    done = subprocess.run([program("cmake"), "-S", tmp_path, "-B", tmp_path / "b", "-G", "Ninja",
-                           f"-DCMAKE_MAKE_PROGRAM={program('ninja')}"], capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [
+            program("cmake"),
+            "-S",
+            tmp_path,
+            "-B",
+            tmp_path / "b",
+            "-G",
+            "Ninja",
+            f"-DCMAKE_MAKE_PROGRAM={program('ninja')}",
+        ],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     assert done.returncode != 0
     assert "kernelc_fatbin(k.fatbin): there is no nvcc on this machine" in done.stderr
 

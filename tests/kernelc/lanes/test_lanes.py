@@ -101,16 +101,16 @@ def test_the_same_bits_whatever_the_number_of_threads():
 
 _MATH = ["sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh", "tanh", "asinh", "acosh", "atanh", "exp", "expm1",
          "log", "log1p", "log2", "log10", "cbrt", "erf", "sqrt", "sigmoid", "softplus"]  # fmt: skip
-_SOURCE = '''
+_SOURCE = """
 import kernelc as kc
 {kernels}
-'''
-_KERNEL = '''
+"""
+_KERNEL = """
 @kc.kernel
 def use_{name}(x: kc.Array[float], y: kc.Array[float]):
     i = kc.tid()
     y[i] = kc.{name}(x[i])
-'''
+"""
 
 
 def test_vector_mathematics_is_accurate(tmp_path):

@@ -5,14 +5,14 @@ from kernelc import *
 
 @kernel
 def integrate_particles(
-    x : tensor(float3),
-    v : tensor(float3),
-    f : tensor(float3),
-    w : tensor(float),
-    gravity : tensor(float3),
-    dt : float,
-    x_new : tensor(float3),
-    v_new : tensor(float3)
+    x: tensor(float3),
+    v: tensor(float3),
+    f: tensor(float3),
+    w: tensor(float),
+    gravity: tensor(float3),
+    dt: float,
+    x_new: tensor(float3),
+    v_new: tensor(float3),
 ):
 
     # Get thread ID

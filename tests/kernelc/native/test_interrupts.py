@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-PROGRAM = '''
+PROGRAM = """
 import os, signal, threading, time
 import numpy as np
 import kernelc as kc
@@ -64,7 +64,7 @@ y.zero_()
 {again}
 assert y.numpy().tolist() == first.tolist()
 print("fine")
-'''
+"""
 
 PLAIN = {"before": "", "what": "run()", "again": "run()", "reads_only": False, "handler": "", "long": 1 << 30}
 ON_A_TAPE = "n.assign([{k}])\nwith kc.Tape() as tape:\n    run()\nn.assign([1])"

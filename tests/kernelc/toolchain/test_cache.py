@@ -125,8 +125,6 @@ def test_a_damaged_record_of_the_probe_is_made_again(root, text, answer, countin
     assert len(counting.kernels) == 1
 
 
-
-
 @pytest.mark.parametrize("name", ["with space", "$HOME", "a;b", "quote'\"", "ü", "-I", "a:b"])
 def test_the_cache_may_have_any_name(tmp_path, use_cache, text, answer, name, monkeypatch):
     """Neither the shell, nor Ninja, nor CMake takes a letter of it for its own: the probe runs here, too."""

@@ -17,8 +17,14 @@ def launch(entry: int, block: _Block, total: int, parallel: bool, grain: int = 0
 def take_prints() -> list[tuple[int, int, int, list[float]]]: ...
 def outside() -> int: ...
 def add_outside(
-    key: int, entry: int, block: _Block, total: int, parallel: bool, slots: list[tuple[int, int, int, int]],
-    ranks: list[int], report: Callable[[Failure | None], str],
+    key: int,
+    entry: int,
+    block: _Block,
+    total: int,
+    parallel: bool,
+    slots: list[tuple[int, int, int, int]],
+    ranks: list[int],
+    report: Callable[[Failure | None], str],
 ) -> None: ...
 
 @final
@@ -53,7 +59,13 @@ class Place:
 class Program:
     def __init__(self) -> None: ...
     def add_launch(
-        self, entry: int, block: _Block, total: int, parallel: bool, record: Record | None = None, grain: int = 0,
+        self,
+        entry: int,
+        block: _Block,
+        total: int,
+        parallel: bool,
+        record: Record | None = None,
+        grain: int = 0,
         part: int = 0,
     ) -> int: ...
     def add_copy(self, dst: int, src: int, nbytes: int) -> int: ...

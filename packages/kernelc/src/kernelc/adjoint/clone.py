@@ -30,9 +30,7 @@ class Cloner:
     atomics are recalled from the record of the forward sweep.
     """
 
-    def __init__(
-        self, hazards: Set[int] = frozenset(), *, effects: bool = False, loose: Set[ir.Value] = frozenset()
-    ):
+    def __init__(self, hazards: Set[int] = frozenset(), *, effects: bool = False, loose: Set[ir.Value] = frozenset()):
         self.hazards = hazards
         self.effects = effects
         self.loose = loose

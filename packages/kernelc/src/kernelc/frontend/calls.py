@@ -490,7 +490,6 @@ class Calls(Draws):
         return items[0] if len(items) == 1 else TupleVal(tuple(items))
 
 
-
 def _defaults(source: Source) -> dict[str, Any]:
     function = source.function
     spec = source.definition.args

@@ -50,9 +50,7 @@ atomic_max = Intrinsic("atomic_max", "atomic_max(a, i, …, v): take the maximum
 atomic_and = Intrinsic("atomic_and", "atomic_and(a, i, …, v): a[i] & v of integers; returns the old content")
 atomic_or = Intrinsic("atomic_or", "atomic_or(a, i, …, v): a[i] | v of integers; returns the old content")
 atomic_xor = Intrinsic("atomic_xor", "atomic_xor(a, i, …, v): a[i] ^ v of integers; returns the old content")
-atomic_exchange = Intrinsic(
-    "atomic_exchange", "atomic_exchange(a, i, …, v): store an integer; returns the old content"
-)
+atomic_exchange = Intrinsic("atomic_exchange", "atomic_exchange(a, i, …, v): store an integer; returns the old content")
 atomic_cas = Intrinsic(
     "atomic_cas",
     "atomic_cas(a, i, …, expected, new): store an integer where the content is `expected`; returns the old content",

@@ -95,9 +95,7 @@ def noise2(seed, p):
 def layer(seed, i, j, k, x, y, z):
     """The blend of four corners of a cell that lie at one height."""
     low = blend(slope3(seed, i, j, k, x, y, z), slope3(seed, i + 1, j, k, x - 1.0, y, z), fade(x))
-    high = blend(
-        slope3(seed, i, j + 1, k, x, y - 1.0, z), slope3(seed, i + 1, j + 1, k, x - 1.0, y - 1.0, z), fade(x)
-    )
+    high = blend(slope3(seed, i, j + 1, k, x, y - 1.0, z), slope3(seed, i + 1, j + 1, k, x - 1.0, y - 1.0, z), fade(x))
     return blend(low, high, fade(y))
 
 

@@ -86,9 +86,7 @@ class Binary:
 class Variant:
     """A kernel in one precision, with its adjoints and binaries made on demand."""
 
-    def __init__(
-        self, source: Source, real: Scalar, boxed: Sequence[str], options: Options, lacks: Sequence[str] = ()
-    ):
+    def __init__(self, source: Source, real: Scalar, boxed: Sequence[str], options: Options, lacks: Sequence[str] = ()):
         self.source, self.real, self.boxed, self.options, self.lacks = source, real, tuple(boxed), options, tuple(lacks)
         self.singular = config.singular
         self.lowered: Lowered = lower(source, real, boxed, lacks)

@@ -232,7 +232,6 @@ class Curve(Push):
         return made
 
 
-
 def _host(data: Data | None) -> Data | None:
     """In double precision, where NumPy can read it."""
     if data is None:

@@ -195,9 +195,7 @@ def _colours(row: Data, column: Data, rows: int, columns: int) -> Data:
     return colours
 
 
-def _coloured(
-    tape: Tape, rows: Sequence[Array], columns: Sequence[Array], sparse: Any, row: Data, column: Data
-) -> Any:
+def _coloured(tape: Tape, rows: Sequence[Array], columns: Sequence[Array], sparse: Any, row: Data, column: Data) -> Any:
     n, m = _size(columns), _size(rows)
     colours = _colours(row, column, m, n)
     count = int(colours.max(initial=-1)) + 1
@@ -220,5 +218,3 @@ def _holds(tape: Tape, rows: Sequence[Array], columns: Sequence[Array], made: An
     got, size = made @ direction, abs(made) @ np.abs(direction)
     coarse = np.finfo(made.dtype).eps * (64 + made.shape[1])
     return bool(np.all((np.abs(got - want) <= coarse * np.maximum(size, np.abs(want))) | (got == want)))
-
-

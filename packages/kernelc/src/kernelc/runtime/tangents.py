@@ -151,7 +151,8 @@ class Push:
         if need[1] != self.tape._versions[need[0]]:
             raise Overwritten(
                 f"a later step overwrites what the tangents of {entry.label} need, and the tape kept no copy of it",
-                entry.span, advice="mark what has tangents before it is launched with: requires_grad=True",
+                entry.span,
+                advice="mark what has tangents before it is launched with: requires_grad=True",
             )
         return a._data
 

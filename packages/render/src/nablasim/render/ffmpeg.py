@@ -66,12 +66,12 @@ def decode(path: Path, take: Callable[[NDArray[np.uint8]], Taken], most: int | N
     return found, log
 
 
-def encode(path: Path, rgb: NDArray[np.uint8], fps: float) -> None:
-    """Write bytes (time, height, width, 3) as H.264."""
+def encode(path: Path, rgb: NDArray[np.uint8], fps: float, *, crf: int = 10) -> None:
+    """Write bytes (time, height, width, 3) as H.264; `crf` is how coarse, from 0 (exact) to 51 (phones: about 23)."""
     height, width = rgb.shape[1:3]
     command = [get_ffmpeg_exe(), "-hide_banner", "-nostats", "-loglevel", "level+error", "-y", "-f", "rawvideo",
                "-pix_fmt", "rgb24", "-s", f"{width}x{height}", "-r", f"{fps:.9g}", "-i", "-", "-an", "-c:v", "libx264",
-               "-pix_fmt", "yuv420p", "-crf", "10", f"file:{path}"]  # fmt: skip
+               "-pix_fmt", "yuv420p", "-crf", str(crf), f"file:{path}"]  # fmt: skip
     done = subprocess.run(command, input=rgb.tobytes(), capture_output=True, check=False)
     if done.returncode:
         said = done.stderr.decode(errors="replace")

@@ -64,7 +64,6 @@ class Recording:
         found = [a.grad if a.requires_grad else None for a in self.inputs]
         return [None if g is None else torch.from_numpy(g.numpy().copy()) for g in found]
 
-
     def tangents(self, moving: Mapping[int, Any]) -> list[Any]:
         """Of what came out, (k, ...), where inputs by number move by (k, ...); None where that is not real."""
         real = [a for a in self.outputs if a.real is not None]

@@ -15,7 +15,7 @@ import numpy as np
 
 from nablasim.sysid.fit import Fit
 from nablasim.sysid.problem import FAILURES, Problem
-from nablasim.sysid.scenes import Script, Stage, params, read_scene, watch
+from nablasim.sysid.scenes import Script, Stage, params, read_scene, settled, watch
 from nablasim.sysid.video import Video
 
 ALIKE = 0.5
@@ -48,11 +48,12 @@ def prepare(
 ) -> Case:
     """Read and check everything. Raises `BadScene`, `BadVideo` or KeyError with what to do; writes nothing."""
     script = scene if isinstance(scene, Script) else read_scene(scene)
+    script, unknown, said = settled(script, video, fps)
     stage = Stage(script)
-    found = params(stage, estimate)
+    found = [*params(stage, estimate), *unknown]
     watched = watch(stage, video, fps=fps)
     problem = Problem(stage.model, target=watched.seen, observe=stage.observe(), dt=watched.dt, params=found)
-    return Case(stage, watched.seen, watched.whole, problem, [*watched.notes, *_warnings(problem, stage)])
+    return Case(stage, watched.seen, watched.whole, problem, [*watched.notes, *said, *_warnings(problem, stage)])
 
 
 def _warnings(problem: Problem, stage: Stage) -> list[str]:

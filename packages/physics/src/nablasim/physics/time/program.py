@@ -282,6 +282,3 @@ class Segment:
         """The adjoint of the first state, and memory for that of the last one."""
         return ({name: a.grad.numpy() for name, a in self.states[0].items()},
                 {name: np.zeros_like(values) for name, values in self._seen[-1].items()})  # fmt: skip
-
-
-

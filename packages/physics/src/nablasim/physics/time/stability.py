@@ -141,5 +141,3 @@ def diverged(layout: Layout, segment: Segment, first: int, dt: float) -> Diverge
         thing,
         first + k,
     )
-
-

@@ -23,6 +23,7 @@ def experiments() -> dict[str, Experiment]:
     """All that can be reproduced, by name."""
     from nablasim.sysid.experiments.controls import TASKS
     from nablasim.sysid.experiments.fig7 import FIG7
+    from nablasim.sysid.experiments.foreign import FOREIGN
     from nablasim.sysid.experiments.imperfect import TABLE4LEFT
     from nablasim.sysid.experiments.landscapes import LANDSCAPES
     from nablasim.sysid.experiments.pendula import PENDULA
@@ -34,7 +35,7 @@ def experiments() -> dict[str, Experiment]:
     from nablasim.sysid.experiments.tosses import TOSSES
 
     made: list[Experiment] = [TABLE1, TABLE2, TABLE3, LANDSCAPES, TABLE4LEFT, TABLE4RIGHT, FIG7, *TASKS.values(),
-                              PENDULA, SMOKE, TOSSES]  # fmt: skip
+                              PENDULA, SMOKE, TOSSES, FOREIGN]  # fmt: skip
     return {e.name: e for e in made}
 
 

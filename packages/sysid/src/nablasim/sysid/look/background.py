@@ -6,8 +6,10 @@ motions count as none. Light that changes for the whole picture is taken out fra
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import cv2
 import numpy as np
@@ -29,11 +31,38 @@ QUIETEST = 1.0
 Picture = NDArray[np.float32]
 
 
+class Moved:
+    """Frames that are moved when they are asked for: a clip in full size would not fit into memory twice."""
+
+    def __init__(self, frames: NDArray[np.uint8], warps: NDArray[np.float64]):
+        self._frames, self._warps, self.shape = frames, warps, frames.shape
+        self._last: tuple[int, NDArray[np.uint8]] | None = None
+
+    def __len__(self) -> int:
+        return len(self._frames)
+
+    def __iter__(self) -> Iterator[NDArray[np.uint8]]:
+        return (self[k] for k in range(len(self)))
+
+    def __getitem__(self, k: Any) -> NDArray[np.uint8]:
+        """One frame, or those of an array of numbers."""
+        if np.ndim(k):
+            return np.stack([self[n] for n in k])
+        if self._last is None or self._last[0] != k:
+            if not -len(self) <= k < len(self):
+                raise IndexError(f"frame {k} of {len(self)}")
+            size = (self.shape[2], self.shape[1])
+            moved = cv2.warpAffine(self._frames[k], self._warps[k], size, flags=cv2.INTER_LINEAR,
+                                   borderMode=cv2.BORDER_REPLICATE)  # fmt: skip
+            self._last = (int(k), np.asarray(moved, np.uint8))
+        return self._last[1]
+
+
 @dataclass(frozen=True, eq=False)
 class Steadied:
     """Frames as a camera that stands would have seen them, and how each was moved: (n, 2, 3), from its own pixels."""
 
-    frames: NDArray[np.uint8]
+    frames: NDArray[np.uint8] | Moved
     warps: NDArray[np.float64]
     moved: float
     """Pixels by which the camera moved at most; 0 if it stood."""
@@ -101,11 +130,7 @@ def steadied(frames: NDArray[np.uint8]) -> Steadied:
         or _jumps(warps, smooth, box) > max(3 * STILL, 0.5 * float(off.max()))
     ):
         return Steadied(frames, identity, 0.0)
-    moved = np.stack([
-        cv2.warpAffine(f, w, (width, height), flags=cv2.INTER_LINEAR, borderMode=cv2.BORDER_REPLICATE)
-        for f, w in zip(frames, smooth)
-    ])  # fmt: skip
-    return Steadied(moved, smooth, float(off.max()))
+    return Steadied(Moved(frames, smooth), smooth, float(off.max()))
 
 
 def _evenly_lit(grey: list[NDArray[np.uint8]]) -> list[NDArray[np.uint8]]:
@@ -172,7 +197,7 @@ def _jumps(warps: NDArray[np.float64], smooth: NDArray[np.float64], box: NDArray
 
 
 # -- what is behind
-def background_of(frames: NDArray[np.uint8], hidden: NDArray[np.bool_] | None = None) -> Background:
+def background_of(frames: NDArray[np.uint8] | Moved, hidden: NDArray[np.bool_] | None = None) -> Background:
     """The median over time; where `hidden` (n, height, width) says that something is in front, without those frames."""
     chosen = np.unique(np.linspace(0, len(frames) - 1, SAMPLES).round().astype(int))
     pictures = frames[chosen]

@@ -27,6 +27,12 @@ GREY = 0.045
 """By which the colours of a shadow may be darkened differently."""
 KEPT = 0.35
 """Of a patch, without what may be shadow: from this part on the rest stands for it."""
+THIN = 0.35
+"""Of its box: what fills less may be a thing on a string."""
+STRING = 2.5
+"""Pixels: the width of a string, at most, before motion blur doubles it."""
+BULKY = 2.0
+"""Squares of its width: what hangs on a string is no longer than about twice as long as wide."""
 MOST = 24
 """Patches of a frame that are kept, the largest."""
 
@@ -60,9 +66,10 @@ class Blob:
 
 
 def blobs_of(
-    k: int, frame: NDArray[np.uint8], background: Background, gain: NDArray[np.float32], inside: NDArray[np.bool_]
-) -> list[Blob]:
-    """The patches of frame k."""
+    k: int, frame: NDArray[np.uint8], background: Background, gain: NDArray[np.float32], inside: NDArray[np.bool_],
+    *, hangs: bool = False,
+) -> list[Blob]:  # fmt: skip
+    """The patches of frame k. `hangs`: strings and rods are taken off what hangs on them."""
     ground = background.rounded if (gain == 1).all() else _lit(background.still, gain)
     strength = cv2.GaussianBlur(largest(cv2.absdiff(frame, ground)), (0, 0), 0.8)
     strength[~inside] = 0
@@ -79,6 +86,7 @@ def blobs_of(
         clear = cv2.morphologyEx((whole & ~shady).astype(np.uint8), cv2.MORPH_OPEN, np.ones((2, 2), np.uint8))
         is_shadow = bool(clear.sum() < max(KEPT * area, SMALLEST))
         for part in [whole] if is_shadow else _parts(clear):
+            part = _without_string(part) if hangs else part
             found.append(_blob(k, part, (left, top), strength, frame, inside, is_shadow))
     return found
 
@@ -106,6 +114,26 @@ def _shadowy(apart: Picture, still: Picture) -> NDArray[np.bool_]:
     middle = ratio.mean(axis=-1)
     differently = np.ptp(ratio, axis=-1) > GREY * (1 + 60 / ground.mean(axis=-1))
     return np.asarray((middle < 1) & (middle > DARKEST) & ~differently)
+
+
+def _without_string(part: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """What hangs on a string or a rod, without it: the thick piece of a patch that is thin otherwise."""
+    rows, columns = np.nonzero(part)
+    box = (np.ptp(rows) + 1) * (np.ptp(columns) + 1)
+    if part.sum() > THIN * box and max(np.ptp(rows), np.ptp(columns)) < 3 * part.sum() ** 0.5:
+        return part
+    solid = np.pad(part.astype(np.uint8), 1)
+    thick = 2 * float(cv2.distanceTransform(solid, cv2.DIST_L2, 3).max())
+    size = int(0.6 * thick) | 1
+    if thick < 2 * STRING or size < 3:
+        return part
+    core = cv2.morphologyEx(solid, cv2.MORPH_OPEN, cv2.getStructuringElement(cv2.MORPH_ELLIPSE, (size, size)))
+    pieces = _parts(core[1:-1, 1:-1])
+    # An arm is thick all along; a string leaves little when its bob is gone.
+    left = part & ~(core[1:-1, 1:-1] > 0)
+    if len(pieces) != 1 or pieces[0].sum() > BULKY * thick**2 or left.sum() > STRING * 2 * max(part.shape):
+        return part
+    return pieces[0]
 
 
 def _parts(mask: NDArray[np.uint8]) -> list[NDArray[np.bool_]]:

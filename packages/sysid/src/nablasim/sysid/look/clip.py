@@ -72,15 +72,14 @@ def read_clip(path: str | Path, *, region: Region | None = None, fps: float | No
         if count < FEWEST:
             raise CannotLook(f"{path} has {count} frames: a motion needs {FEWEST} or more")
         factor = _factor(size, count)
-        frames = _frames(path, factor)
+        frames = _frames(path, factor, count)
     except (OSError, ValueError) as error:
         raise error if isinstance(error, CannotLook) else CannotLook(str(error)) from error
     count = min(count, len(frames))
-    inside = _inside(size, factor, frames[0].shape[:2], region)
-    stacked = np.stack(frames[:count])
+    inside = _inside(size, factor, frames.shape[1:3], region)
     times = np.asarray(clock.times[:count], np.float64)
     notes = (*clock.notes, *_odd_clock(path, times, fps is not None))
-    return Clip(path, stacked, times, clock.rate, size, factor, fps is not None, inside, notes)
+    return Clip(path, frames[:count], times, clock.rate, size, factor, fps is not None, inside, notes)
 
 
 def _factor(size: tuple[int, int], count: int) -> int:
@@ -90,20 +89,36 @@ def _factor(size: tuple[int, int], count: int) -> int:
     return factor
 
 
-def _frames(path: Path, factor: int) -> list[NDArray[np.uint8]]:
+def _frames(path: Path, factor: int, count: int) -> NDArray[np.uint8]:
+    """All of them in one array, put there as they come: they are not in memory twice."""
+    made = np.zeros((0, 0, 0, 3), np.uint8)
+    taken = 0
+
+    def keep(picture: NDArray[np.uint8]) -> bool:
+        nonlocal made, taken
+        small = take(picture)
+        if not taken:
+            made = np.empty((count, *small.shape), np.uint8)
+        if small.shape != made.shape[1:]:
+            raise CannotLook(f"frames of {path} have different sizes: cut out a part in which they are the same")
+        if taken < count:
+            made[taken] = small
+        taken += 1
+        return True
+
     def take(picture: NDArray[np.uint8]) -> NDArray[np.uint8]:
         if factor == 1:
-            return picture.copy()
+            return picture
         height, width = (n // factor * factor for n in picture.shape[:2])
         small = cv2.resize(picture[:height, :width], (width // factor, height // factor), interpolation=cv2.INTER_AREA)
         return np.asarray(small, np.uint8)
 
     if path.is_dir() or path.suffix.lower() == ".gif":
-        return [take(np.rint(255 * frame).astype(np.uint8)) for frame in render.read_video(path).frames]
-    frames, _ = ffmpeg.decode(path, take, None)
-    if len({frame.shape for frame in frames}) > 1:
-        raise CannotLook(f"frames of {path} have different sizes: cut out a part in which they are the same")
-    return frames
+        for frame in render.read_video(path).frames:
+            keep(np.rint(255 * frame).astype(np.uint8))
+    else:
+        ffmpeg.decode(path, keep, None)
+    return made[:taken]
 
 
 def _inside(size: tuple[int, int], factor: int, small: tuple[int, int], region: Region | None) -> NDArray[np.bool_]:

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.ndimage import median_filter
 
-from nablasim.sysid.look.background import Background, Steadied, background_of
+from nablasim.sysid.look.background import Background, Moved, Steadied, background_of
 from nablasim.sysid.look.blobs import Blob
 from nablasim.sysid.look.chains import Chain
 from nablasim.sysid.look.matte import (
@@ -29,6 +29,8 @@ from nablasim.sysid.look.matte import (
 
 SLOW = 0.02
 """Of its size, per frame: something that moves less rests."""
+RESTING = 0.35
+"""Of its usual speed: what is slower in the end comes to rest."""
 ALIKE = (0.5, 1.8)
 """Areas that the object may seem to have, as parts of its usual one."""
 WIDEST = 1.4
@@ -132,7 +134,7 @@ def follow(
     steadied: Steadied, gains: NDArray[np.float32], inside: NDArray[np.bool_], chain: Chain, moving: list[Blob]
 ) -> list[Sight]:
     """The object in every frame in which it can be told, in the order of frames."""
-    background = background_of(steadied.frames, _hidden(steadied.frames, chain))
+    background = background_of(steadied.frames, hidden_by(steadied.frames, chain))
     look = _appearance(steadied, background, moving, inside)
     follower = Follower(steadied, background, gains, inside, look, 1.0, chain.size)
     sights = [s for blob in chain.blobs if (s := _at_blob(follower, blob)) is not None]
@@ -205,17 +207,26 @@ def _at_blob(follower: Follower, blob: Blob) -> Sight | None:
     return follower.look(blob.frame, at, reach)
 
 
-def _hidden(frames: NDArray[np.uint8], chain: Chain) -> NDArray[np.bool_]:
-    """Where the object hides the background: in its chain, and before and after it where it rests there."""
+def hidden_by(frames: NDArray[np.uint8] | Moved, chain: Chain, *, widened: bool = False) -> NDArray[np.bool_]:
+    """Where the object hides the background: in its chain, and before and after it where it rests there.
+
+    Where it comes to rest, a piece of it may be in the background already, and its patches lack that piece: they are
+    widened to what it usually is.
+    """
     hidden = np.zeros(frames.shape[:3], np.bool_)
+    whole = [b for b in chain.blobs if not b.border] or chain.blobs
+    width, height = (float(np.percentile([getattr(b, side) for b in whole], 80)) for side in ("width", "height"))
 
-    def hide(frame: int, blob: Blob) -> None:
-        grown = 3
-        hidden[frame, max(0, blob.top - grown) : blob.top + blob.height + grown,
-               max(0, blob.left - grown) : blob.left + blob.width + grown] = True  # fmt: skip
+    def hide(frame: int, blob: Blob, widened: bool = False) -> None:
+        lacks = (max(0.0, width - blob.width), max(0.0, height - blob.height)) if widened else (0.0, 0.0)
+        x, y = (3 + int(lack) for lack in lacks)
+        hidden[frame, max(0, blob.top - y) : blob.top + blob.height + y,
+               max(0, blob.left - x) : blob.left + blob.width + x] = True  # fmt: skip
 
+    steps = np.linalg.norm(np.diff(chain.places, axis=0), axis=1)
+    rests = len(steps) > 4 and float(np.median(steps[-3:])) < RESTING * float(np.median(steps))
     for blob in chain.blobs:
-        hide(blob.frame, blob)
+        hide(blob.frame, blob, rests or widened)
     places = chain.places
     first, last = chain.blobs[0], chain.blobs[-1]
     if len(places) > 4 and np.linalg.norm(places[3] - places[0]) < 3 * max(0.5, SLOW * chain.size):

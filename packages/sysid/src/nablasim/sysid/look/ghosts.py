@@ -12,7 +12,7 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from nablasim.sysid.look.background import Background
+from nablasim.sysid.look.background import Background, Moved
 from nablasim.sysid.look.blobs import Blob
 from nablasim.sysid.look.chains import Chain
 
@@ -24,7 +24,7 @@ SHARPER = 1.25
 """How much stronger edges must be before they decide."""
 
 
-def without_ghosts(frames: NDArray[np.uint8], background: Background, chains: Sequence[Chain]) -> Background:
+def without_ghosts(frames: NDArray[np.uint8] | Moved, background: Background, chains: Sequence[Chain]) -> Background:
     """The background with what is behind the ghosts; the same one if there are none."""
     still = background.still.copy()
     found = False
@@ -57,7 +57,7 @@ def _same(a: Blob, b: Blob) -> bool:
     return bool(np.abs(np.subtract((a.left, a.top, a.width, a.height), (b.left, b.top, b.width, b.height))).max() <= 2)
 
 
-def _clear(frames: NDArray[np.uint8], still: NDArray[np.float32], run: Sequence[Blob]) -> bool:
+def _clear(frames: NDArray[np.uint8] | Moved, still: NDArray[np.float32], run: Sequence[Blob]) -> bool:
     """Put what these frames show into the background, if the background has the thing."""
     margin, first = 4, run[0]
     rows = slice(max(0, first.top - margin), first.top + first.height + margin)

@@ -15,20 +15,24 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
-from nablasim.sysid.look.background import Steadied, background_of, gain_of, steadied
+from nablasim.sysid.look.background import Background, Steadied, background_of, gain_of, steadied
 from nablasim.sysid.look.blobs import blobs_of
 from nablasim.sysid.look.chains import Chain, chains_of
 from nablasim.sysid.look.clip import CannotLook, Clip, Region, read_clip
 from nablasim.sysid.look.events import Events, events_of
-from nablasim.sysid.look.following import Sight, chords, clear, follow
+from nablasim.sysid.look.following import Sight, chords, clear, follow, hidden_by
 from nablasim.sysid.look.ghosts import without_ghosts
 from nablasim.sysid.look.motion import Judged, judge
 
 COLUMNS = ("frame", "time", "x", "y", "width", "height")
 CLEAR = 2.0
 """How much better the best chain must be than the next one before the choice is called sure."""
+DIFFERS = 15.0
+"""Of 255: by which two backgrounds are not the same."""
+LACKING = 0.05
+"""Of the object's area: what of it is in the median before its masks suffer."""
 LEAST = 4.0
 """Frames of free motion that must be explained before anything is called found."""
 
@@ -61,6 +65,21 @@ class Masks:
         seen = mask[rows, columns]
         seen[:] = large[max(0, -top) :, max(0, -left) :][: seen.shape[0], : seen.shape[1]]
         return mask
+
+    def along(self, frame: int, way: ArrayLike) -> float:
+        """Pixels that the object takes along a direction of the picture: of a box, its side. Motion blur adds none."""
+        patch = self._patches.get(int(frame) % len(self))
+        if patch is None:
+            return float("nan")
+        rows, columns = np.nonzero(patch.alpha)
+        unit = np.asarray(way, np.float64) / np.linalg.norm(way)
+        at = columns * unit[0] + rows * unit[1]
+        weight = patch.alpha[rows, columns].astype(np.float64)
+        shifts = (-0.375, -0.125, 0.125, 0.375)
+        edges = np.arange(at.min() - 1.5, at.max() + 2.5, 1.0)
+        heights = np.mean([np.histogram(at + d, edges, weights=weight)[0] for d in shifts], axis=0)
+        usual = float(np.median(heights[heights > 0.5 * heights.max()]))
+        return self._factor * float(np.minimum(heights / usual, 1.0).sum())
 
     def __iter__(self) -> Iterator[NDArray[np.float32]]:
         return (self[k] for k in range(len(self)))
@@ -143,7 +162,12 @@ def find(file: str | Path, region: Region | None, place: tuple[float, float] | N
         if cleared is background:
             break
         background = cleared
-    judged = sorted((judge(c, clip.times, diagonal) for c in chains), key=lambda j: -j.score)
+    judged = _judged(chains, clip, diagonal)
+    behind = _behind(still, background, judged)
+    if behind is not None or not judged or judged[0].score < LEAST:
+        again = _again(still, behind or background, gains, clip, diagonal)
+        if again and (not judged or again[0].score > judged[0].score):
+            judged = again
     chosen, warnings = _choose(clip, judged, place)
     sights = follow(still, gains, inside, chosen.chain, chosen.moving)
     # What is cut off by the edge of the picture is not where it seems to be.
@@ -156,6 +180,34 @@ def find(file: str | Path, region: Region | None, place: tuple[float, float] | N
     places, when = np.array([s.place for s in whole]), clip.times[[s.frame for s in whole]]
     events = events_of(when, places, chosen.chain.size)
     return _result(clip, still, whole, events, [*clip.notes, *warnings, *_camera(still, clip)], gains)
+
+
+def _judged(chains: list[Chain], clip: Clip, diagonal: float) -> list[Judged]:
+    return sorted((judge(c, clip.times, diagonal) for c in chains), key=lambda j: -j.score)
+
+
+def _again(
+    still: Steadied, background: Background, gains: NDArray[np.float32], clip: Clip, diagonal: float
+) -> list[Judged]:
+    """Perhaps it was hidden by itself, where it is slow and part of the background, or it hangs on a string."""
+    best: list[Judged] = []
+    for hangs in (False, True):
+        blobs = [blobs_of(k, f, background, gains[k], clip.inside, hangs=hangs) for k, f in enumerate(still.frames)]
+        judged = _judged(chains_of(blobs, diagonal), clip, diagonal)
+        if judged and (not best or judged[0].score > best[0].score):
+            best = judged
+    return best
+
+
+def _behind(still: Steadied, background: Background, judged: list[Judged]) -> Background | None:
+    """The background without what slowed down in front of it for long, if that is in the median."""
+    if not judged or still.moved:
+        return None
+    chains = [j.chain for j in judged[:5]]
+    chain = max(chains, key=lambda c: float(np.linalg.norm(np.ptp(c.places, axis=0))) * len(c.blobs))
+    behind = background_of(still.frames, hidden_by(still.frames, chain, widened=True))
+    differs = np.abs(behind.still - background.still).max(axis=-1) > DIFFERS
+    return behind if differs.sum() > LACKING * chain.size**2 else None
 
 
 def _choose(clip: Clip, judged: list[Judged], place: tuple[float, float] | None) -> tuple[Judged, list[str]]:

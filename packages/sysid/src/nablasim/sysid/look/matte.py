@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import least_squares
 
-from nablasim.sysid.look.background import Background, Picture
+from nablasim.sysid.look.background import Background, Moved, Picture
 from nablasim.sysid.look.blobs import Blob
 
 COLOURS = 3
@@ -69,7 +69,7 @@ class Patch:
 
 
 def appearance_of(
-    frames: NDArray[np.uint8], background: Background, blobs: Sequence[Blob], inside: NDArray[np.bool_]
+    frames: NDArray[np.uint8] | Moved, background: Background, blobs: Sequence[Blob], inside: NDArray[np.bool_]
 ) -> Appearance:
     """Learn the object's colours from frames in which it is sharp, and those around it from its first frames."""
     sharp = sorted(blobs, key=lambda b: b.area / max(b.size, 1.0) ** 2)[: max(3, len(blobs) // 3)]
@@ -145,7 +145,7 @@ def _from_shadow(d: Picture, ground: Picture) -> Picture:
 
 def _light(values: Picture) -> Picture:
     """Pictures store light to the power of 1/2.2; what moves during the exposure mixes as light."""
-    return np.asarray((np.clip(values, 0, 255) / 255) ** np.float32(2.2))
+    return np.asarray((np.clip(values, 0, 255) / 255) ** np.float32(2.0))
 
 
 def matte_by_colour(frame: NDArray[np.uint8], box: Box, appearance: Appearance) -> Patch:

@@ -5,6 +5,7 @@ from nablasim.sysid.scenes.estimates import params
 from nablasim.sysid.scenes.reading import BadScene, Script, parse_scene, read_scene
 from nablasim.sysid.scenes.restitution import damping_of, restitution_of
 from nablasim.sysid.scenes.units import to_number
+from nablasim.sysid.scenes.unknowns import settled
 from nablasim.sysid.scenes.watching import watch
 
 __all__ = [
@@ -16,6 +17,7 @@ __all__ = [
     "parse_scene",
     "read_scene",
     "restitution_of",
+    "settled",
     "to_number",
     "watch",
 ]

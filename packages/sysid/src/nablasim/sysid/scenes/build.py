@@ -50,8 +50,8 @@ class Stage:
         if self.entries.floor is not None:
             floor = self.entries.floor
             damping = DAMPING if floor.damping is None else floor.damping
-            scene.add_ground("floor", height=floor.height, ke=floor.stiffness, kd=damping, mu=floor.friction,
-                             kf=floor.slip_damping)  # fmt: skip
+            scene.add_plane("floor", normal=floor.up, offset=floor.height * floor.up[1], ke=floor.stiffness,
+                            kd=damping, mu=floor.friction, kf=floor.slip_damping)  # fmt: skip
         model = scene.build(real="float64")
         return model.replace(self._other_words(model))
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 import re
 from typing import Annotated, Any, Literal, Union
 
 from pydantic import BeforeValidator, Discriminator, Field, Tag, field_validator, model_validator
 
 from nablasim.sysid.names import nearest
+from nablasim.sysid.scenes.picture_entries import CameraEntry, LightEntry, VideoEntry
 from nablasim.sysid.scenes.quantities import (
     Acceleration,
     Angle,
@@ -21,84 +23,22 @@ from nablasim.sysid.scenes.quantities import (
     Impulse,
     Length,
     Mass,
+    MaybePoint,
+    MaybeSpin,
+    MaybeVelocity,
     Modulus,
     Moment,
     Number,
-    Part,
     Point,
-    Rate,
-    Speed,
-    Spin,
     Stiffness,
     Time,
     Viscosity,
+    given,
+    is_unknown,
 )
 from nablasim.sysid.scenes.units import to_number
 
 ZERO = (0.0, 0.0, 0.0)
-
-
-def _given(entry: Entry, *names: str) -> list[str]:
-    return [name for name in names if getattr(entry, name) is not None]
-
-
-# -- the video
-class VideoEntry(Entry):
-    """What is taken from the video, and what of it is compared."""
-
-    fps: Annotated[Rate, Field(gt=0)] | None = Field(
-        None, description="Frames per second. Needed for a folder of pictures; a file that says otherwise is refused."
-    )
-    start: Annotated[Time, Field(ge=0)] = Field(0.0, description="Time in the video at which the scene begins.")
-    duration: Annotated[Time, Field(gt=0)] | None = Field(
-        None, description="How long the scene lasts; all of the video if it is left out."
-    )
-    height: Annotated[int, Field(ge=8, le=1024)] = Field(
-        64, description="Frames are scaled to this many pixels of height before they are compared."
-    )
-    compare: Literal["silhouette", "colour"] = Field(
-        "silhouette",
-        description="Where the objects are (robust: needs no light and no colours), or every colour of the picture.",
-    )
-    background: Literal["scene", "median"] | Colour | str = Field(
-        "scene",
-        description="For silhouettes, what is behind the objects: `scene` (what the frames show where the scene says "
-        "that no object is), `median` of all frames, a colour, or a picture file.",
-    )
-    noise: Annotated[Number, Field(gt=0)] | None = Field(
-        None, description="Standard deviation of a pixel, where white is 1, if it is known: '2/255'."
-    )
-
-
-class CameraEntry(Entry):
-    """Where the camera is."""
-
-    eye: Point = Field(description="Where it is.")
-    target: Point = Field(description="What is in the middle of the picture.")
-    up: Direction = Field((0.0, 1.0, 0.0), description="What is up in the picture.")
-    fov: Annotated[Angle, Field(gt=0, lt=180)] | None = Field(
-        None, description="Vertical field of view; 60 deg if neither it nor `scale` is given."
-    )
-    scale: Annotated[Length, Field(gt=0)] | None = Field(
-        None, description="Instead of `fov`, for an orthographic camera: half the height of what is seen."
-    )
-
-    @model_validator(mode="after")
-    def _one_lens(self) -> CameraEntry:
-        if len(_given(self, "fov", "scale")) == 2:
-            raise ValueError("give fov (perspective) or scale (orthographic), not both")
-        if self.eye == self.target:
-            raise ValueError("eye and target are the same point: the camera looks nowhere")
-        return self
-
-
-class LightEntry(Entry):
-    """The light, for `compare: colour`."""
-
-    ambient: Part = Field(0.4, description="Light from everywhere.")
-    sun: Part = Field(0.6, description="Light from far away.")
-    direction: Direction = Field((0.3, 1.0, 0.5), description="The direction to the sun.")
-    background: Colour = Field((0.0, 0.0, 0.0), description="What is behind the objects.")
 
 
 # -- objects
@@ -114,7 +54,7 @@ class ShapeEntry(Entry):
 
     @model_validator(mode="after")
     def _one(self) -> ShapeEntry:
-        if len(_given(self, *type(self).model_fields)) != 1:
+        if len(given(self, *type(self).model_fields)) != 1:
             raise ValueError(f"give one of {', '.join(type(self).model_fields)}")
         return self
 
@@ -137,7 +77,7 @@ class PushEntry(Entry):
 
     @model_validator(mode="after")
     def _one(self) -> PushEntry:
-        if len(_given(self, "impulse", "force")) != 1:
+        if len(given(self, "impulse", "force")) != 1:
             raise ValueError("give impulse or force")
         if self.impulse is not None and self.stop is not None:
             raise ValueError("an impulse has no stop: it acts at once")
@@ -153,7 +93,7 @@ class FixedEntry(Entry):
 
     @model_validator(mode="after")
     def _some(self) -> FixedEntry:
-        if not _given(self, "below", "above"):
+        if not given(self, "below", "above"):
             raise ValueError("give below, above, or both")
         return self
 
@@ -161,11 +101,18 @@ class FixedEntry(Entry):
 class ObjectEntry(Entry):
     """What all objects have."""
 
-    position: Point = Field(ZERO, description="Where the origin of its frame is at the beginning.")
+    position: MaybePoint = Field(
+        ZERO, description="Where the origin of its frame is at the beginning; `unknown`: found from its track."
+    )
     rotation: RotationEntry | None = Field(None, description="How it is turned at the beginning.")
-    velocity: tuple[Speed, Speed, Speed] = Field(ZERO, description="At the beginning.")
+    velocity: MaybeVelocity = Field(ZERO, description="At the beginning; `unknown`: found from its track.")
     pushes: tuple[PushEntry, ...] = Field((), description="What acts on it from outside.")
     color: Colour = Field((0.7, 0.7, 0.7), description="For `compare: colour`.")
+
+    @property
+    def unknown(self) -> tuple[str, ...]:
+        """What of it is to be found beside what is asked for."""
+        return tuple(what for what in ("position", "velocity", "spin") if is_unknown(getattr(self, what, ())))
 
 
 class RigidEntry(ObjectEntry):
@@ -175,11 +122,13 @@ class RigidEntry(ObjectEntry):
     shape: ShapeEntry = Field(description="Its shape.")
     density: Annotated[Density, Field(gt=0)] | None = Field(None, description="Of the solid.")
     mass: Annotated[Mass, Field(gt=0)] | None = Field(None, description="Instead of the density.")
-    spin: tuple[Spin, Spin, Spin] = Field(ZERO, description="Angular velocity at the beginning, in world axes.")
+    spin: MaybeSpin = Field(
+        ZERO, description="Angular velocity at the beginning, in world axes; `unknown`: searched for with the pixels."
+    )
 
     @model_validator(mode="after")
     def _weighs(self) -> RigidEntry:
-        if len(_given(self, "density", "mass")) != 1:
+        if len(given(self, "density", "mass")) != 1:
             raise ValueError("give density or mass: a guess, if it is to be found")
         return self
 
@@ -199,7 +148,7 @@ class SoftEntry(ObjectEntry):
 
     @model_validator(mode="after")
     def _shaped(self) -> SoftEntry:
-        if len(_given(self, "box", "mesh")) != 1:
+        if len(given(self, "box", "mesh")) != 1:
             raise ValueError("give box or mesh")
         return self
 
@@ -242,7 +191,11 @@ AnyObject = Annotated[
 class FloorEntry(Entry):
     """The floor: it pushes up what is below its height, and rubs. Its name is `floor`."""
 
-    height: Length = Field(0.0, description="Of the surface.")
+    height: Length = Field(0.0, description="Of the surface; of a slope, where x and z are zero.")
+    angle: Annotated[Angle, Field(gt=-90, lt=90)] | None = Field(
+        None, description="Of a slope: by how much it falls towards larger x."
+    )
+    normal: Direction | None = Field(None, description="Instead of the angle: what is up for the surface.")
     stiffness: Annotated[Stiffness, Field(gt=0)] = Field(1e4, description="Force per depth at one point of contact.")
     damping: Annotated[Damping, Field(ge=0)] | None = Field(
         None, description="Force per speed at one point of contact; 100 N s/m if neither it nor `restitution` is given."
@@ -259,9 +212,22 @@ class FloorEntry(Entry):
 
     @model_validator(mode="after")
     def _one(self) -> FloorEntry:
-        if len(_given(self, "damping", "restitution")) == 2:
+        if len(given(self, "damping", "restitution")) == 2:
             raise ValueError("give damping or restitution, not both: each follows from the other")
+        if len(given(self, "angle", "normal")) == 2:
+            raise ValueError("give angle or normal, not both: each says how the floor lies")
+        if self.normal is not None and not self.normal[1] > 0:
+            raise ValueError(f"a floor's normal points up, and {self.normal[1]:g} is its second number")
         return self
+
+    @property
+    def up(self) -> tuple[float, float, float]:
+        """Of length one."""
+        if self.angle is not None:
+            return math.sin(math.radians(self.angle)), math.cos(math.radians(self.angle)), 0.0
+        x, y, z = self.normal or (0.0, 1.0, 0.0)
+        size = math.sqrt(x * x + y * y + z * z)
+        return x / size, y / size, z / size
 
 
 # -- what is searched for
@@ -293,6 +259,9 @@ class SceneFile(Entry):
     )
     floor: FloorEntry | None = Field(None, description="The floor; without it there is none.")
     gravity: Gravity = Field((0.0, -9.81, 0.0), description="A vector, or one number for downwards.")
+    plane: Literal["2d"] | None = Field(
+        None, description="`2d`: everything that is unknown moves in the plane of x and y, where z is zero."
+    )
     time_step: Annotated[Time, Field(gt=0)] | None = Field(
         None, description="Of the simulation; a frame takes a whole number of them. About 1/960 s if it is left out."
     )
@@ -307,6 +276,14 @@ class SceneFile(Entry):
             if not re.fullmatch(r"[A-Za-z_]\w*", name) or name in ("floor", "gravity", "contact", "wind"):
                 raise ValueError(f"an object cannot be called {name!r}: use letters, digits and _, and no taken name")
         return objects
+
+    @model_validator(mode="after")
+    def _one_unknown(self) -> SceneFile:
+        some = [name for name, entry in self.objects.items() if entry.unknown]
+        if len(some) > 1:
+            raise ValueError(f"one object's place and speed can be found from the track, and {' and '.join(some)} "
+                             "are unknown: give those of all but one")  # fmt: skip
+        return self
 
     @model_validator(mode="after")
     def _restitution(self) -> SceneFile:

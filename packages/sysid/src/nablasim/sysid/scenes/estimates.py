@@ -52,6 +52,10 @@ def everyday(stage: Stage) -> dict[str, Quantity]:
         found += _of_object(stage, name, entry)
     if stage.entries.floor is not None:
         found += _of_floor(stage)
+    pull = np.array(stage.entries.gravity)
+    size = float(np.linalg.norm(pull))
+    down = tuple((pull / size if size else np.array([0.0, -1.0, 0.0])).tolist())
+    found.append(Quantity("gravity", "gravity.number", "m/s^2", (1.0, 30.0), None, partial(_pull, down), value=size))
     return {q.name: q for q in found}
 
 
@@ -177,12 +181,14 @@ def _of_object(stage: Stage, name: str, entry: Any) -> list[Quantity]:
 
 
 def _of_floor(stage: Stage) -> list[Quantity]:
+    floor = stage.entries.floor
+    assert floor is not None
     found = [
         Quantity("floor.stiffness", "floor.ke", "N/m"),
         Quantity("floor.damping", "floor.kd", "N s/m"),
         Quantity("floor.friction", "floor.mu", "", (0.02, 2.0)),
         Quantity("floor.slip_damping", "floor.kf", "N s/m"),
-        Quantity("floor.height", "floor.offset", "m"),
+        Quantity("floor.height", "floor.offset", "m", into=partial(_offset_of_height, floor.up[1]), value=floor.height),
     ]
     if len(stage.entries.rigid) == 1:
         (body,) = stage.entries.rigid
@@ -190,6 +196,16 @@ def _of_floor(stage: Stage) -> list[Quantity]:
         found.append(Quantity("floor.restitution", "floor.kd", "", (0.05, 0.95), "linear", into,
                               ("floor.ke", f"{body}.density"), 0.5))  # fmt: skip
     return found
+
+
+def _pull(down: tuple[float, ...], size: Any) -> dict[str, Any]:
+    """The vector of a gravity that is one number."""
+    way = size.new_tensor(down) if hasattr(size, "new_tensor") else np.array(down)
+    return {"gravity": size[..., None] * way}
+
+
+def _offset_of_height(up: float, height: Any) -> dict[str, Any]:
+    return {"floor.offset": height * up}
 
 
 def _density_of_mass(name: str, volume: float, mass: Any) -> dict[str, Any]:

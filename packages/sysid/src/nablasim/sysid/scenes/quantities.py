@@ -7,7 +7,16 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Annotated, Any
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, GetCoreSchemaHandler, model_validator
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    GetCoreSchemaHandler,
+    ValidatorFunctionWrapHandler,
+    WrapValidator,
+    model_validator,
+)
 from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 
 from nablasim.sysid.names import nearest
@@ -31,6 +40,11 @@ class Entry(BaseModel):
                 said = f"unknown key {str(key)!r}: {nearest(str(key), cls.model_fields)}"
                 raise PydanticCustomError("unknown_key", "{said}", {"said": said, "key": str(key)})
         return given
+
+
+def given(entry: Entry, *names: str) -> list[str]:
+    """Those of some keys that a file has."""
+    return [name for name in names if getattr(entry, name) is not None]
 
 
 @dataclass(frozen=True)
@@ -66,6 +80,24 @@ Part = Annotated[float, In(""), Field(ge=0, le=1)]
 
 Point = tuple[Length, Length, Length]
 Direction = tuple[Number, Number, Number]
+
+
+UNKNOWN = "unknown"
+"""What stands in a scene file where nobody knows: it is found from the track first, and then with the pixels."""
+
+
+def _unknown(given: Any, read: ValidatorFunctionWrapHandler) -> Any:
+    return (float("nan"),) * 3 if isinstance(given, str) and given == UNKNOWN else read(given)
+
+
+MaybePoint = Annotated[Point, WrapValidator(_unknown)]
+MaybeVelocity = Annotated[tuple[Speed, Speed, Speed], WrapValidator(_unknown)]
+MaybeSpin = Annotated[tuple[Spin, Spin, Spin], WrapValidator(_unknown)]
+
+
+def is_unknown(values: Any) -> bool:
+    """Whether a file says `unknown` there."""
+    return any(v != v for v in values)
 
 
 def _colour(given: Any) -> Any:

@@ -86,7 +86,7 @@ def _sentence(name: str, root: Any, problem: Any) -> str:
     if problem["type"] == "unknown_key":
         line, said = _find(root, (*known, problem["ctx"]["key"]))[0], problem["ctx"]["said"]
     elif problem["type"] == "missing":
-        missing = place[len(known)] if len(place) > len(known) else place[-1]
+        missing = place[-1]
         said = f"the entry {missing!r} is missing" if isinstance(missing, str) else f"number {missing + 1} is missing"
     elif problem["type"] == "value_error":
         said = str(problem["ctx"]["error"])

@@ -62,13 +62,18 @@ def watch(stage: Stage, path: str | Path, *, fps: float | None = None) -> Watche
     if entry.compare == "colour":
         noise = entry.noise or (ROUNDING if path.is_dir() else None)
         return Watched(Video(whole.frames, times, noise=noise), whole, dt, notes)
-    background = background_of(stage, whole)
-    level = level_of(whole.frames[..., :3], background, first_silhouette(stage, whole.size))
-    try:
-        seen = masks(whole, background, level=level)
-    except ValueError as error:
-        raise BadVideo(f"{path}: {error}") from error
-    silhouettes = np.stack([scaled(f, (height, width)) for f in seen.frames])
+    if entry.masks is not None:
+        cut = _given_masks(stage, entry.masks, len(clock.times), whole.size)[first:last]
+    else:
+        background = background_of(stage, whole)
+        level = level_of(whole.frames[..., :3], background, first_silhouette(stage, whole.size))
+        try:
+            cut = masks(whole, background, level=level).frames
+        except ValueError as error:
+            raise BadVideo(f"{path}: {error}") from error
+    if entry.region is not None:
+        cut = cut * _inside(stage, entry.region, clock.size, whole.size)
+    silhouettes = np.stack([scaled(f, (height, width)) for f in cut])
     return Watched(Video(silhouettes, times, noise=entry.noise), whole, dt, notes)
 
 
@@ -136,6 +141,33 @@ def _times(stage: Stage, times: NDArray[np.float64], rate: float) -> tuple[NDArr
 
 
 # -- pictures
+def _given_masks(stage: Stage, name: str, count: int, size: tuple[int, int]) -> NDArray[np.floating[Any]]:
+    """Silhouettes that somebody made, such as those of `look`: one for each frame of the video."""
+    folder = stage.script.folder / name
+    if not folder.is_dir():
+        raise stage.script.wrong(("video", "masks"), f"there is no folder {folder}: `nablasim look` writes look/masks")
+    read = _reading(render.read_video, folder, fps=30.0, size=size).frames
+    if len(read) != count:
+        said = f"{folder} has {len(read)} pictures, and the video {count} frames: there is one for each frame"
+        raise stage.script.wrong(("video", "masks"), said)
+    return np.asarray(read[..., :3].mean(axis=-1) if read.ndim == 4 else read)
+
+
+def _inside(
+    stage: Stage, region: tuple[float, ...], size: tuple[int, int], small: tuple[int, int]
+) -> NDArray[np.float32]:
+    """Where the region is in scaled pictures: their height decides, sides are cut off evenly."""
+    x, y, width, height = region
+    if width <= 0 or height <= 0 or x >= size[1] or y >= size[0] or x + width <= 0 or y + height <= 0:
+        raise stage.script.wrong(("video", "region"), f"it is not in the picture, which has {size[1]} × {size[0]} "
+                                 "pixels: a region is x, y, width, height")  # fmt: skip
+    scale = small[0] / size[0]
+    rows = (np.arange(small[0]) + 0.5) / scale
+    columns = (np.arange(small[1]) + 0.5 - small[1] / 2) / scale + size[1] / 2
+    inside = ((rows >= y) & (rows < y + height))[:, None] & ((columns >= x) & (columns < x + width))
+    return inside.astype(np.float32)
+
+
 def _size(shape: tuple[int, int], height: int) -> tuple[tuple[int, int], tuple[str, ...]]:
     """(height, width) of what is compared, in the shape of the video."""
     width = natural_width(shape, height)

@@ -15,7 +15,7 @@ from nablasim.sysid.tracks import flight as fl
 from nablasim.sysid.tracks.answers import Answer, CannotTell
 from nablasim.sysid.tracks.least_squares import Vector
 from nablasim.sysid.tracks.questions import Known, check, names_of
-from nablasim.sysid.tracks.sliding import Slid, fit_slide
+from nablasim.sysid.tracks.sliding import Slid, fit_slide, width_of
 from nablasim.sysid.tracks.swing import OMEGA, RADIUS, fit_swing
 
 ELSEWHERE = 0.03
@@ -26,6 +26,12 @@ PROTRACTOR = np.radians(0.25)
 """How well an angle is known that was given."""
 TELLING = 0.5
 """Of the value: an interval that is wider says nothing."""
+DISAGREE = 2.2
+"""Standard deviations by which two rulers may differ before one of them is wrong."""
+ROUND = (0.09, 0.4)
+"""Of its size, and pixels: by how much the size of a ball may scatter about what its distance makes of it."""
+TOWARDS = 0.25
+"""By which part something may grow on its way: more than people's cameras are turned."""
 UNEVEN = 0.25
 """A half that differs by more from the other is another motion."""
 
@@ -71,9 +77,7 @@ def _per_metre(look: Look, known: Known, across: float, unsure: float) -> tuple[
     return (
         pixels / metres,
         float(np.hypot(ELSEWHERE, 2**0.5 / pixels)),
-        (
-            f"a line of {pixels:.0f} pixels is {metres:g} m long, and as far away as the object, to {ELSEWHERE:.0%}"
-        ),
+        (f"a line of {pixels:.0f} pixels is {metres:g} m long, and as far away as the object, to {ELSEWHERE:.0%}"),
     )
 
 
@@ -94,6 +98,9 @@ def _fly(look: Look, kind: str, names: list[str], known: Known) -> Asked:
         why.append(
             f"the track is {fit.noise[0]:.1f} pixels off a free flight: it is not one, or another thing was followed"
         )
+    # What is no ball, or is seen by a lens that stretches, has another size in each frame.
+    uneven = fit.noise[1] > ROUND[0] * width + ROUND[1]
+    ball = (f"its size changes by {fit.noise[1] / width:.0%} from frame to frame: it is no ball, or not sharp",)
     apart, doubt = fl.early_and_late(found)
     std = fit.std(fl.G)
     if abs(apart) > 3 * doubt:
@@ -109,14 +116,18 @@ def _fly(look: Look, kind: str, names: list[str], known: Known) -> Asked:
             answers.append(_restitution(found, tuple(why)))
         elif name == "ball.diameter":
             value = known.g / per
-            answer = Answer(name, value, value * std, "m", tuple(why), (known.said_gravity, "it is a ball"))
-            if diameter is not None and abs(np.log(value / diameter)) > 3 * relative:
+            answer = Answer(
+                name, value, value * std, "m", (*why, *(ball if uneven else ())), (known.said_gravity, "it is a ball")
+            )
+            if diameter is not None and abs(np.log(value / diameter)) > DISAGREE * relative:
                 answer = answer.against(_disagree(value / diameter, known))
             answers.append(answer)
         else:
             assert diameter is not None
             value = per * diameter
-            answer = Answer(name, value, value * relative, "m/s²", tuple(why), (said, "it is a ball"))
+            odd = ball if uneven and known.diameter is not None else ()
+            told = (said, *(("it is a ball",) if known.diameter is not None else ()))
+            answer = Answer(name, value, value * relative, "m/s²", (*why, *odd), told)
             if not answer.low <= known.g <= answer.high:
                 answer = answer.against(
                     f"this is not {known.named_gravity}: the frame rate or the ruler is probably wrong"
@@ -177,7 +188,7 @@ def _even(slid: Slid, std: float) -> tuple[float, tuple[str, ...], tuple[str, ..
             why.append(
                 f"the acceleration changes by {abs(slid.uneven):.0%} on the way: it is not constant friction or slope"
             )
-    if abs(slid.grows) > 0.08:
+    if abs(slid.grows) > TOWARDS:
         why.append(
             f"its size changes by {abs(slid.grows):.0%}: it moves towards the camera or away. Film from the side"
         )
@@ -187,8 +198,8 @@ def _even(slid: Slid, std: float) -> tuple[float, tuple[str, ...], tuple[str, ..
 def _slide(look: Look, kind: str, names: list[str], known: Known) -> Asked:
     slid = fit_slide(look)
     angle = known.angle or 0.0
-    width = float(np.median(look.track.width))
-    scale, unsure, said = _per_metre(look, known, width / max(np.cos(angle), 0.1), 1.0 / width + 0.01)
+    width, off = width_of(look, slid)
+    scale, unsure, said = _per_metre(look, known, width, off)
     relative = slid.std / max(abs(slid.against), 1e-9)
     relative, notes, why = _even(slid, float(np.hypot(np.hypot(relative, unsure), TILTED)))
     slope = np.sign(slid.way[1]) * np.tan(angle)  # Rows count downwards: a way with growing rows goes down.
@@ -260,7 +271,7 @@ def _swing(look: Look, kind: str, names: list[str], known: Known) -> Asked:
             value = known.g / swung.omega_squared
             answer = Answer(name, value, value * relative, "m", why, (known.said_gravity, "all its mass is in the bob"))
             ruled = _ruled(look, known, across, swung.radius, fit.std(RADIUS))
-            if ruled is not None and abs(np.log(value / ruled[0])) > 3 * np.hypot(relative, ruled[1]):
+            if ruled is not None and abs(np.log(value / ruled[0])) > DISAGREE * np.hypot(relative, ruled[1]):
                 answer = answer.against(
                     f"by the ruler in the picture it is {ruled[0]:.3g} m long: frame rate, ruler or gravity is wrong"
                 )

@@ -23,7 +23,7 @@ STATE = 6
 """Place and velocity, after the nuisances: x, y (pixels), log depth; velocity right, down, away in diameters per s."""
 HIT = 4
 """Of each impact: its time, and the velocity after it."""
-TOO_WIDE = (0.5, 0.012)
+TOO_WIDE = (0.57, 0.012)
 """Pixels, and part: by how much a mask may be too wide or too narrow, by shading and soft edges."""
 BENT = 0.015
 """By which part a lens moves the edge of the picture outwards or inwards: phones correct most of it."""

@@ -10,15 +10,17 @@ from nablasim.sysid.look import Look
 from nablasim.sysid.tracks.answers import CannotTell
 from nablasim.sysid.tracks.least_squares import Fitted, Vector, fit
 
-PLACE, SPEED, PULL = range(3)
+PLACE, SPEED, PULL, TURN = range(4)
 FEWEST = 8
+TURNED = np.radians(7.0)
+"""Standard deviation of the angle at which the camera looks at the way, from the side: nobody stands exactly square."""
 BENT = 0.04
 """Of its length: a way that bends more is no line."""
 
 
 @dataclass(frozen=True, eq=False)
 class Slid:
-    """What was fitted along the line: place (pixels), speed and acceleration against it (pixels/s²)."""
+    """What was fitted along the line: place (pixels), speed, acceleration against it (pixels/s²), the camera's turn."""
 
     fitted: Fitted
     way: Vector
@@ -55,15 +57,17 @@ def fit_slide(look: Look) -> Slid:
             "the object does not move along a line: it flies, turns, or the camera looks along its way. Film "
             "from the side"
         )
-    s = p @ way
-    found = _fit(t, s, look.noise)
+    # From where the camera looks: there, what goes away from it at an angle has the scale of its distance.
+    s = p @ way - float((np.array(look.size[::-1]) - 1) / 2 @ way)
+    found = _fit(t, s, look, (0.0, TURNED))
     stop = found.u[SPEED] / found.u[PULL] if found.u[PULL] > 0 else np.inf
     moving = t - t[0] < stop
     if moving.sum() < FEWEST:
         raise CannotTell(f"the object moves in {int(moving.sum())} frames only: film it with more frames per second")
     tm, sm = t[moving], s[moving]
     half = len(tm) // 2
-    early, late = (_fit(tm[part], sm[part], look.noise) for part in (slice(None, half), slice(half, None)))
+    turn = (float(found.u[TURN]), 1e-3 * TURNED)
+    early, late = (_fit(tm[part], sm[part], look, turn) for part in (slice(None, half), slice(half, None)))
     pull = max(abs(float(found.u[PULL])), 1e-9)
     doubt = float(np.hypot(early.std(PULL), late.std(PULL))) / pull
     size = look.track.height[: len(t)][moving]
@@ -71,9 +75,50 @@ def fit_slide(look: Look) -> Slid:
     return Slid(found, way, float(late.u[PULL] - early.u[PULL]) / pull, doubt, grows)
 
 
-def _fit(t: Vector, s: Vector, noise: float) -> Fitted:
+DEEP = 0.6
+"""By which part of its width a block may be deeper or less deep than it is wide."""
+FOCAL = 0.95
+"""Of the longer side of the picture: the focal length of what people film with."""
+VEILED = 0.7
+"""Pixels by which masks of boxes are too wide or too narrow."""
+
+
+def width_of(look: Look, slid: Slid) -> tuple[float, float]:
+    """Pixels along the way that the block would take at its middle's distance, and the relative deviation of that.
+
+    Away from the middle of the picture one of its ends is seen as well: |x - m| / f of its depth, with m where the
+    camera looks at it squarely. And its front, which is what is seen, is nearer than its middle.
+    """
+    x = look.steady @ slid.way
+    wide = np.array([look.masks.along(int(k), slid.way) for k in look.track.frame])
+    good = np.isfinite(wide) & look.clear
+    if good.sum() < FEWEST:
+        good = np.isfinite(wide)
+    x, wide, f = x[good], wide[good], FOCAL * max(look.size)
+    square = float((np.array(look.size[::-1]) - 1) / 2 @ slid.way)
+    fits = []
+    for middle in square + f * np.radians([-8.0, -4.0, 0.0, 4.0, 8.0]):
+        side = np.abs(x - middle) / f
+        design, weights = np.stack([np.ones_like(x), side], axis=-1), np.ones_like(x)
+        for _ in range(4):
+            terms, *_ = np.linalg.lstsq(design * weights[:, None], wide * weights, rcond=None)
+            weights = np.sqrt(1 / np.maximum(np.abs(wide - design @ terms), 0.3))
+        seen = float(np.clip(terms[1], 0, 2.5 * float(np.median(wide)))) * side
+        front = float(np.median(wide - seen))
+        fits.append((front, float(np.mean(np.minimum(np.abs(wide - front - seen), 3.0)))))
+    fronts, costs = np.array(fits).T
+    weights = np.exp(-0.5 * ((costs - costs.min()) / (0.25 * costs.min() + 0.1)) ** 2)
+    best = float(weights @ fronts / weights.sum())
+    spread = float(np.sqrt(weights @ (fronts - best) ** 2 / weights.sum()))
+    nearer = best / (2 * f)
+    return best / (1 + nearer), float(np.hypot(np.hypot(spread, VEILED) / best, DEEP * nearer))
+
+
+def _fit(t: Vector, s: Vector, look: Look, turn: tuple[float, float]) -> Fitted:
+    """`turn`: what is known of the angle, and its standard deviation (rad)."""
     terms = np.polynomial.polynomial.polyfit(t - t[0], s, 2)
-    start = np.array([terms[0], terms[1], -2 * terms[2]])
+    start = np.array([terms[0], terms[1], -2 * terms[2], turn[0]])
+    f = FOCAL * max(look.size)
 
     def see(u: Vector) -> Vector:
         when = np.tile(t - t[0], (len(u), 1))
@@ -81,8 +126,10 @@ def _fit(t: Vector, s: Vector, noise: float) -> Fitted:
         # What is slowed down rests in the end; what gets faster goes on.
         stop = np.where(pull > 1e-9, u[:, SPEED, None] / np.where(pull > 1e-9, pull, 1.0), np.inf)
         when = np.minimum(when, np.maximum(stop, 0))
-        return np.asarray(u[:, PLACE, None] + u[:, SPEED, None] * when - 0.5 * pull * when**2)
+        along = u[:, PLACE, None] + u[:, SPEED, None] * when - 0.5 * pull * when**2
+        return np.asarray(along / np.maximum(1 + np.sin(u[:, TURN, None]) * along / f, 0.2))
 
-    steps = np.array([1e-3, 1e-3, 1e-2])
-    none = np.full(3, np.inf)
-    return fit(see, s, np.zeros(len(t), np.int64), start, np.zeros(3), none, (max(noise, 0.1),), steps=steps)
+    steps = np.array([1e-3, 1e-3, 1e-2, 1e-5])
+    mean, std = np.array([0, 0, 0, turn[0]]), np.array([np.inf, np.inf, np.inf, turn[1]])
+    noise = (max(look.noise, 0.1),)
+    return fit(see, s, np.zeros(len(t), np.int64), start, mean, std, noise, steps=steps)

@@ -14,8 +14,9 @@ from nablasim.sysid.look import Look
 from nablasim.sysid.look.motion import swing_of
 from nablasim.sysid.tracks.answers import CannotTell
 from nablasim.sysid.tracks.least_squares import Fitted, Vector, fit
+from nablasim.sysid.tracks.sliding import FOCAL, TURNED
 
-OMEGA, DAMPING, RADIUS, X, Y, ROLL, SQUEEZED, ANGLE, RATE = range(9)
+OMEGA, DAMPING, RADIUS, X, Y, ROLL, SQUEEZED, TURN, PITCH, ANGLE, RATE = range(11)
 SUBSTEPS = 4
 FEWEST = 12
 CYCLES = 0.9
@@ -56,18 +57,18 @@ def fit_swing(look: Look) -> Swung:
     ratio = np.clip((p[:6, 0] - middle) / radius, -0.99, 0.99)
     turn = np.polynomial.polynomial.polyfit(t[:6] - t[0], np.arcsin(ratio), 1)
     slower = 1 + widest**2 / 16
-    start = np.array([2 * np.log(rough.omega * slower), rough.decay, np.log(radius), middle, pivot, 0, 0, *turn])
-    mean, std = np.zeros(9), np.full(9, np.inf)
-    std[ROLL], std[SQUEEZED] = np.radians(4), 0.04
-    steps = np.array([1e-5, 1e-5, 1e-4, 0.01, 0.01, 1e-4, 1e-4, 1e-5, 1e-4])
+    start = np.array([2 * np.log(rough.omega * slower), rough.decay, np.log(radius), middle, pivot, 0, 0, 0, 0, *turn])
+    mean, std = np.zeros(11), np.full(11, np.inf)
+    std[ROLL], std[SQUEEZED], std[TURN], std[PITCH] = np.radians(4), 0.04, TURNED, TURNED
+    steps = np.array([1e-5, 1e-5, 1e-4, 0.01, 0.01, 1e-4, 1e-4, 1e-4, 1e-4, 1e-5, 1e-4])
     observed = np.concatenate([p[:, 0], p[:, 1]])
-    found = fit(lambda u: see(u, t), observed, np.zeros(2 * len(t), np.int64), start, mean, std,
+    found = fit(lambda u: see(u, t, look.size), observed, np.zeros(2 * len(t), np.int64), start, mean, std,
                 (max(look.noise, 0.1),), steps=steps)  # fmt: skip
     return Swung(found, rough.cycles, widest)
 
 
-def see(u: Vector, t: Vector) -> Vector:
-    """(m, 2 n) x and y of the bob."""
+def see(u: Vector, t: Vector, size: tuple[int, int]) -> Vector:
+    """(m, 2 n) x and y of the bob, in a picture of that height and width."""
     square, c = np.exp(u[:, OMEGA]), u[:, DAMPING]
     phi, rate = u[:, ANGLE], u[:, RATE]
     angles = [phi]
@@ -81,7 +82,11 @@ def see(u: Vector, t: Vector) -> Vector:
     side, down = radius * np.sin(phi), radius * np.exp(u[:, SQUEEZED, None]) * np.cos(phi)
     x = u[:, X, None] + np.cos(roll) * side - np.sin(roll) * down
     y = u[:, Y, None] + np.sin(roll) * side + np.cos(roll) * down
-    return np.concatenate([x, y], axis=1)
+    # A plane that is seen at an angle: what is farther away is smaller.
+    middle, f = (np.array(size[::-1]) - 1) / 2, FOCAL * max(size)
+    x, y = x - middle[0], y - middle[1]
+    away = np.maximum(1 + (np.sin(u[:, TURN, None]) * x + np.sin(u[:, PITCH, None]) * y) / f, 0.2)
+    return np.concatenate([middle[0] + x / away, middle[1] + y / away], axis=1)
 
 
 def _step(phi: Vector, rate: Vector, square: Vector, c: Vector, h: float) -> tuple[Vector, Vector]:
