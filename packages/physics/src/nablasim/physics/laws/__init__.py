@@ -29,8 +29,8 @@ from nablasim.physics.laws.contact.edge_contact import EdgeContact, add_edge_con
 from nablasim.physics.laws.contact.face_hits import FaceHits, add_face_hits
 from nablasim.physics.laws.contact.planes import Planes, add_plane
 from nablasim.physics.laws.contact.point_contact import PointContact, add_friction, add_point_contact
-from nablasim.physics.laws.contact.self_contact import SelfContact, add_self_contact
 from nablasim.physics.laws.contact.rubbing import Rubbing
+from nablasim.physics.laws.contact.self_contact import SelfContact, add_self_contact
 from nablasim.physics.laws.deformable import particles
 from nablasim.physics.laws.deformable.bending import Bending
 from nablasim.physics.laws.deformable.cloth import Cloth, add_cloth, add_wind

@@ -330,7 +330,9 @@ def add_numbers(draft: Draft, rows: Rows, given: frozenset[str], numbers: Mappin
     used |= {"rate"} if {"ke", "kd", "kf"} - known else set()
     used |= {"ratio"} if "kd" not in known else set()
     for column, quantity in zip(contact.given, UNITS):
-        name, value = planes.usual_rate(firm) if (quantity, numbers[quantity]) == ("rate", None) else (quantity, numbers[quantity])
+        name, value = quantity, numbers[quantity]
+        if quantity == "rate" and value is None:
+            name, value = planes.usual_rate(firm)
         draft.constant(column, rows, STICK if value == STICK else NONE)
         if value != STICK and quantity in used and value is not None:
             draft.parameter(f"contact.{name}", column, rows, value, unit=UNITS[quantity], bounds=(0.0, None),

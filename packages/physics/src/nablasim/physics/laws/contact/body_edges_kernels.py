@@ -101,7 +101,7 @@ def edges(surface, spans, end):
             P, D, reach = kc.stop_grad(p), kc.stop_grad(d), kc.stop_grad(radius)
             if is_near(surfaces.bound[b], P, D, reach):
                 for s0, s1, f0, f1 in spans(surfaces, b, P, D, reach):
-                    gap, y, m, y0, m0, y1, m1 = middle(surfaces, b, p, d, radius, kc.float2(s0, s1), kc.int2(f0, f1))
+                    gap, y, m, _y0, m0, _y1, m1 = middle(surfaces, b, p, d, radius, kc.float2(s0, s1), kc.int2(f0, f1))
                     slope = kc.quat_rotate(qb, m + m0 + m1)
                     size = kc.length(slope)
                     if gap < 0.0 and size > GRAZING:
