@@ -17,10 +17,12 @@ from nablasim.physics.laws.contact import edge_contact_kernels as edge_contact
 from nablasim.physics.laws.contact import face_hits_kernels as face_hits
 from nablasim.physics.laws.contact import hard_kernels as hard
 from nablasim.physics.laws.contact import near_points_kernels as near_points
+from nablasim.physics.laws.contact import neighbours_kernels as neighbours
 from nablasim.physics.laws.contact import pairing_kernels as pairing
 from nablasim.physics.laws.contact import passing_kernels as passing
 from nablasim.physics.laws.contact import planes_kernels as planes
 from nablasim.physics.laws.contact import point_contact_kernels as point_contact
+from nablasim.physics.laws.contact import reports_kernels as reports
 from nablasim.physics.laws.contact import rubbing_kernels as rubbing
 from nablasim.physics.laws.contact import rubbing_pairs_kernels as rubbing_pairs
 from nablasim.physics.laws.contact import self_contact_kernels as self_contact
@@ -40,6 +42,7 @@ from nablasim.physics.laws.rigid import magnets_kernels as magnets
 from nablasim.physics.laws.rigid import surfaces_kernels as surfaces
 from nablasim.physics.model import frames_kernels as frames
 from nablasim.physics.standalone import pendula_kernels as pendula
+from nablasim.physics.time import study_kernels
 
 
 def variants(*what: Any, may_lack: tuple[str, ...], lack: tuple[str, ...] = (), **options: Any) -> list[aot.Ahead]:
@@ -81,6 +84,7 @@ AHEAD = [
     *(one for family in body_contacts.FAMILIES.values() for one in aot.kernels(*vars(family).values(), boxed=("dt",))),
     *aot.kernels(link_planes, robots, boxed=("dt",)),
     *aot.kernels(*frames.COPIES_FIRST.values(), frames.corners, frames.corners_of_copies),
+    *aot.kernels(study_kernels),
     *aot.kernels(rubbing.motion_ahead, rubbing.rub_planes, rubbing.resist, rubbing.force_of, rubbing.hard_presses,
                  boxed=("dt",)),
     *(one for family in rubbing_pairs.FAMILIES.values() for one in aot.kernels(family.rub_pairs, boxed=("dt",))),
@@ -96,6 +100,8 @@ AHEAD = [
         crossing, near_points, surfaces, touching, air.air_damping, planes.plane_stiffness,
         self_contact.self_contact_stiffness, adjoint=False,
     ),
+    *aot.kernels(neighbours, reports, adjoint=False, boxed=("dt",)),
+    *(one for family in reports.FAMILIES.values() for one in aot.kernels(*vars(family).values(), adjoint=False)),
     # A thread is a whole rollout, and a launch has few: minutes of compiling would buy nothing.
     *aot.kernels(pendula, lanes=False),
 ]  # fmt: skip

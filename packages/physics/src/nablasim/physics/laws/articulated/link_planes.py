@@ -11,11 +11,13 @@ from numpy.typing import ArrayLike, NDArray
 import kernelc as kc
 from nablasim.physics.geometry import Robot, Shape, rotation_matrix, solid
 from nablasim.physics.laws.articulated import link_planes_kernels as kernels
-from nablasim.physics.laws.articulated.bundles import Motion
+from nablasim.physics.laws.articulated.bundles import Motion, Poses
 from nablasim.physics.laws.articulated.nodes import Node, jacobians, placed
-from nablasim.physics.laws.articulated.tables import QD, memory, tree
+from nablasim.physics.laws.articulated.robots_kernels import poses
+from nablasim.physics.laws.articulated.tables import QD, Q, memory, rig, tree
 from nablasim.physics.laws.contact.planes import USUAL
 from nablasim.physics.laws.contact.planes_kernels import unit_normals
+from nablasim.physics.laws.contact.reports import Touches, blank, touches
 from nablasim.physics.laws.limits import CONTACT_SAFETY, Limit, step_rate
 from nablasim.physics.laws.system import System
 from nablasim.physics.model import Column, Draft, Index
@@ -43,6 +45,14 @@ class LinkPlanes(System):
     def setup(self, a: Arrays) -> None:
         kc.launch(unit_normals, a.rows(self.name), [a[GIVEN_NORMAL]], [a[NORMAL]])
 
+    def contacts(self, s: Step) -> list[Touches]:
+        n, count, p, m = s.rows(self.name), s.rows("robots"), memory(s, Poses), memory(s, Motion)
+        kc.launch(poses, count, [tree(s), rig(s), s[Q]], [p])
+        kc.launch(kernels.twists, count, [tree(s), p, s[QD]], [m])
+        report = blank(s, n)
+        kc.launch(kernels.report_links, n, [p, m, *bundles(s)], [report])
+        return [touches(report, ("nodes", s.numpy(NODE)[s.numpy(POINT)]), (self.name, np.arange(n)))]
+
     def limits(self, a: Arrays) -> list[Limit]:
         if not a.rows(self.name):
             return []
@@ -60,13 +70,17 @@ def pushes(s: Step, p: Any) -> Array:
     torque, force = (s.scratch(f"robots.{name}", s.rows("nodes"), kc.float3) for name in ("torque", "force"))
     for total in (torque, force):
         total.zero_()
-    points = s.base.bundle(kernels.Points, NODE, ROBOT, LOCAL, BALL, LIGHT)
-    planes = s.base.bundle(kernels.Planes, POINT, NORMAL, OFFSET, KE, KD, KF, MU, LAW, TOUCH, SMOOTHING)
-    kc.launch(kernels.plane_wrenches, s.rows("link_planes"), [p, m, points, planes, s.dt], [torque, force],
+    kc.launch(kernels.plane_wrenches, s.rows("link_planes"), [p, m, *bundles(s.base), s.dt], [torque, force],
               parts=s.parts)  # fmt: skip
     push = s.scratch("robots.push", s.rows("dofs"))
     kc.launch(kernels.joint_pushes, n, [t, p, torque, force, memory(s, Motion)], [push], parts=s.parts)
     return push
+
+
+def bundles(a: Arrays) -> list[Any]:
+    """Points of links, and their pairs with planes, in kernels."""
+    return [a.bundle(kernels.Points, NODE, ROBOT, LOCAL, BALL, LIGHT),
+            a.bundle(kernels.Planes, POINT, NORMAL, OFFSET, KE, KD, KF, MU, LAW, TOUCH, SMOOTHING)]  # fmt: skip
 
 
 # -- adding
@@ -115,6 +129,7 @@ def add_link_planes(draft: Draft, name: str, *, normal: ArrayLike, offset: float
     if hard:
         raise ValueError(f"{name}: robots touch planes by springs and dampers only, without hard=True")
     rows = draft.rows("link_planes", count)
+    draft.thing(name, "plane", rows)
     draft.index(POINT.name, np.arange(count))
     draft.index(LAW.name, np.full(count, ("linear", "smooth").index(damping)))
     for quantity, column, value, unit in (

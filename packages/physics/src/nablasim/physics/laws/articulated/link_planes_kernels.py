@@ -5,6 +5,7 @@ import kernelc as kc
 from nablasim.physics.laws.articulated.bundles import Motion, Poses, Tree
 from nablasim.physics.laws.articulated.tree_kernels import dofs_of
 from nablasim.physics.laws.contact.compliant_kernels import bounded, contact_force
+from nablasim.physics.laws.contact.reports_kernels import Report, note
 
 
 @kc.struct
@@ -66,6 +67,22 @@ def plane_wrenches(p: Poses, m: Motion, a: Points, c: Planes, dt: float, n: kc.A
         force = contact_force(gap, v, up, c.ke[r], kd, kf, c.mu[r], c.law[r], c.touch[r], c.smoothing[r], 0.0)
         kc.atomic_add(f, b, force)
         kc.atomic_add(n, b, kc.cross(arm, force))
+
+
+@kc.kernel
+def report_links(p: Poses, m: Motion, a: Points, c: Planes, report: Report):
+    """Write the contacts of links down, in a state that is looked at."""
+    r = kc.tid()
+    i = c.point[r]
+    b, up = a.node[i], c.normal[r]
+    at = p.x[b] + kc.quat_rotate(p.rot[b], a.local[i]) - up * a.ball[i]
+    v = m.v[b] + kc.cross(m.w[b], at - p.origin[a.robot[i]])
+    gap = kc.dot(up, at) - c.offset[r]
+    if gap < c.smoothing[r]:
+        force = contact_force(
+            gap, v, up, c.ke[r], c.kd[r], c.kf[r], c.mu[r], c.law[r], c.touch[r], c.smoothing[r], 0.0
+        )
+        note(report, r, at, up, force, gap)
 
 
 @kc.kernel
