@@ -26,6 +26,7 @@ from nablasim.physics.laws.contact import reports_kernels as reports
 from nablasim.physics.laws.contact import rubbing_kernels as rubbing
 from nablasim.physics.laws.contact import rubbing_pairs_kernels as rubbing_pairs
 from nablasim.physics.laws.contact import self_contact_kernels as self_contact
+from nablasim.physics.laws.contact import settling_kernels as settling
 from nablasim.physics.laws.contact import touching_kernels as touching
 from nablasim.physics.laws.deformable import air_kernels as air
 from nablasim.physics.laws.deformable import bending_kernels as bending
@@ -88,7 +89,7 @@ AHEAD = [
                  boxed=("dt",)),
     *(one for family in rubbing_pairs.FAMILIES.values() for one in aot.kernels(family.rub_pairs, boxed=("dt",))),
     # What is solved for has no gradient of its own.
-    *aot.kernels(rubbing.settle, rubbing.solve_linear, adjoint=False),
+    *aot.kernels(settling, adjoint=False),
     *aot.kernels(rubbing.list_planes, adjoint=False, boxed=("dt",)),
     *(one for family in rubbing_pairs.FAMILIES.values()
       for one in aot.kernels(family.list_pairs, adjoint=False, boxed=("dt",))),

@@ -133,5 +133,5 @@ def rubs(name: str, friction: str, kf: float | None) -> float | None:
     if friction == "relaxed":
         return kf
     if kf is not None:
-        raise ValueError(f'{name}: friction="stick" has no kf, which is how firmly relaxed friction holds; leave out kf')
+        raise ValueError(f'{name}: friction="stick" has no kf, by which relaxed friction holds; leave out kf')
     return STICK

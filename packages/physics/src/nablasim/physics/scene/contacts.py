@@ -86,7 +86,8 @@ class Contacts(Bodies):
     ) -> S:
         """Ground that pushes things up: the half-space y < height. See `add_plane`."""
         return self.add_plane(name, normal=(0.0, 1.0, 0.0), offset=height, ke=ke, kd=kd, kf=kf, mu=mu,
-                              friction=friction, damping=damping, touch=touch, smoothing=smoothing, hard=hard)  # fmt: skip
+                              friction=friction, damping=damping, touch=touch, smoothing=smoothing,
+                              hard=hard)  # fmt: skip
 
     def add_plane(
         self: S,

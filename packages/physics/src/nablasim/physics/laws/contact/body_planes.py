@@ -104,7 +104,8 @@ def add_rows(draft: Draft) -> Rows:
 
 def make_firm(draft: Draft, rows: Rows) -> None:
     """Let steps find how hard bodies press on a plane, where neither of the two says how stiff that is."""
-    own = [t.rows["bodies"].start for t in draft.things.values() if f"{t.name}.ke" in draft.parameters and "bodies" in t.rows]
+    bodies = [t for t in draft.things.values() if "bodies" in t.rows]
+    own = [t.rows["bodies"].start for t in bodies if f"{t.name}.ke" in draft.parameters]
     body = draft.whole(BODY)[rows.slice]
     law = draft.whole(LAW)
     law[rows.slice] = np.where(np.isin(body, own), law[rows.slice], FIRM)

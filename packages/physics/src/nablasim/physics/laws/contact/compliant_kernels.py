@@ -21,8 +21,8 @@ resolve is the law itself, and what is beyond takes about the momentum that is t
 import kernelc as kc
 
 FIRM = 3
-"""The law of bodies that have no numbers of their own, but by their mass: "smooth" where forces are looked at; in a step
-they are found for all bodies together (rubbing_kernels.py)."""
+"""The law of bodies that have no numbers of their own, but by their mass: "smooth" where forces are looked at; in a
+step they are found for all bodies together (rubbing_kernels.py)."""
 
 
 @kc.struct

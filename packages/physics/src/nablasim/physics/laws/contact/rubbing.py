@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 import kernelc as kc
 from nablasim.physics.laws.contact import rubbing_kernels as kernels
 from nablasim.physics.laws.contact import rubbing_pairs_kernels as of_pairs
+from nablasim.physics.laws.contact import settling_kernels as settling
 from nablasim.physics.laws.contact.body_contacts import GridPairs, MeshPairs, Pairs, ShapePairs
 from nablasim.physics.laws.contact.body_friction import PRESS, SCENE, together
 from nablasim.physics.laws.contact.body_planes import planes
@@ -71,7 +72,7 @@ class Rubbing(System):
                 kc.launch(kernels.rub_planes, s.rows("body_plane_contacts"), given, [lack], parts=s.parts)
             solve.record([lack.f, lack.torque], [z.v, z.omega])
             before = z
-        kc.launch(kernels.force_of, n, [bodies, turn, z, s.dt], [b.rub(s)])
+        kc.launch(kernels.force_of, n, [bodies, turn, z, lack, s.dt], [b.rub(s)])
 
     def finds_pressure(self, s: Step) -> bool:
         """Whether pressure is found together with friction: then both follow each other a few times."""
@@ -102,10 +103,10 @@ class Memory:
         own = [arrays.scratch(f"rubbing.touch_{k}", size, kind) for k, kind in enumerate(numbers)]
         self.listed = kernels.Touches(self.exact.one, self.exact.other, *own, self.exact.count)
         """As they are found, in the precision of the model."""
-        self.weights = kernels.Weights(zeros(n), zeros(n, kc.mat33), rows("bodies"))
-        self.blocks = kernels.Blocks(zeros(n, kc.spatial_matrix), zeros(n, kc.spatial_matrix), zeros(size, int),
+        self.weights = settling.Weights(zeros(n), zeros(n, kc.mat33), rows("bodies"))
+        self.blocks = settling.Blocks(zeros(n, kc.spatial_matrix), zeros(n, kc.spatial_matrix), zeros(size, int),
                                      zeros(size, int), zeros(size, kc.spatial_matrix), zeros(worlds, int))  # fmt: skip
-        self.vectors = kernels.Vectors(*(zeros(n, kc.spatial_vector) for _ in range(6)), zeros(worlds),
+        self.vectors = settling.Vectors(*(zeros(n, kc.spatial_vector) for _ in range(6)), zeros(worlds),
                                        zeros(worlds))  # fmt: skip
 
     def used(self) -> NDArray[np.intp]:
@@ -177,7 +178,7 @@ class Solve:
     def forward(self) -> None:
         m, s = self.begin() if self.begins else self.memory(ROOM), self.s
         given = [m.exact, m.weights, float(s.dt.numpy()[0]), self.begins]
-        kc.launch(kernels.settle, m.worlds, given, [m.blocks, m.vectors])
+        kc.launch(settling.settle, m.worlds, given, [m.blocks, m.vectors])
         found = m.vectors.y.numpy()
         self.y.v.numpy()[...], self.y.omega.numpy()[...] = found[:, :3], found[:, 3:]
         if self.keeps:
@@ -197,7 +198,7 @@ class Solve:
         for a, values in zip((m.blocks.one, m.blocks.other, m.blocks.block), kept):
             a.numpy()[m.used()] = values
         m.vectors.rhs.numpy()[...] = np.concatenate([v, omega], axis=1)
-        kc.launch(kernels.solve_linear, m.worlds, [m.weights], [m.blocks, m.vectors])
+        kc.launch(settling.solve_linear, m.worlds, [m.weights], [m.blocks, m.vectors])
         found = m.vectors.to.numpy()
         return found[:, :3].copy(), found[:, 3:].copy()
 

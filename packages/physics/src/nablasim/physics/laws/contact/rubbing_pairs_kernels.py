@@ -79,10 +79,10 @@ def list_point(bodies: Bodies, ahead: Motion, t: Touches, w: int, two: kc.int2, 
 
 
 @kc.func
-def three(ahead: Motion, before: Motion, y: Motion, two: kc.int2, arm: kc.float3, brace: kc.float3):
-    """The velocity without contact, with that of the solution before, and with y."""
+def two_speeds(ahead: Motion, before: Motion, y: Motion, two: kc.int2, arm: kc.float3, brace: kc.float3):
+    """The velocity with the solution before, and with y."""
     v = sliding(ahead, two.x, two.y, arm, brace)
-    return v, v + sliding(before, two.x, two.y, arm, brace), v + sliding(y, two.x, two.y, arm, brace)
+    return v + sliding(before, two.x, two.y, arm, brace), v + sliding(y, two.x, two.y, arm, brace)
 
 
 @kc.func
@@ -155,19 +155,19 @@ def kernels(surface, edges, turned):
                 if gap < margin:
                     law, give, arm, brace = pressure(bodies, c, r, two, surfaces.points.share[i], gap, at, n, dt)
                     if law.w > 0.0 or give.y > 0.0:
-                        v, last, end = three(ahead, before, y, two, arm, brace)
+                        last, end = two_speeds(ahead, before, y, two, arm, brace)
                         add(lack, two, arm, brace, answer(law, give, n, end, last, begins) * dt)
             if c.law[r] >= HARD:
                 for gap, at, n, part in edges.touching(bodies, surfaces, a, b):
                     law, give, arm, brace = pressure(bodies, c, r, two, EDGE * part, gap, at, n, dt)
-                    v, last, end = three(ahead, before, y, two, arm, brace)
+                    last, end = two_speeds(ahead, before, y, two, arm, brace)
                     add(lack, two, arm, brace, answer(law, give, n, end, last, begins) * dt)
                 if kc.static(turned is not None):
                     if surfaces.kind[a] == CAPSULE:
                         two = kc.int2(b, a)
                         for gap, at, n, part in turned.touching(bodies, surfaces, b, a):
                             law, give, arm, brace = pressure(bodies, c, r, two, EDGE * part, gap, at, n, dt)
-                            v, last, end = three(ahead, before, y, two, arm, brace)
+                            last, end = two_speeds(ahead, before, y, two, arm, brace)
                             add(lack, two, arm, brace, answer(law, give, n, end, last, begins) * dt)
 
     return SimpleNamespace(list_pairs=list_pairs, rub_pairs=rub_pairs)
