@@ -10,6 +10,8 @@ from nablasim.physics.geometry import BOX, CAPSULE, FIELD, GRID, MESH, SPHERE, s
 from nablasim.physics.laws.rigid.bodies_kernels import Points
 
 FAR = 1e30
+FEET = 3
+"""How often the foot of a point on a heightfield is improved."""
 
 
 @kc.struct
@@ -170,28 +172,39 @@ def cubic_slope(t: float) -> kc.float4:
 
 
 @kc.func
-def field_surface(surfaces: Surfaces, b: int, p: kc.float3):
-    """Heights at the nodes of a grid, joined by cubics. The gap is that of the plane that touches the ground below p.
+def ground_at(g: Grids, b: int, x: float, z: float):
+    """The height of ground and its normal at a place, in units of nodes: cubics between them (Catmull and Rom)."""
+    i = min(max(int(kc.floor(x)), 0), g.cells[b, 0] - 2)
+    k = min(max(int(kc.floor(z)), 0), g.cells[b, 2] - 2)
+    wx, wz, dx, dz = cubic(x - float(i)), cubic(z - float(k)), cubic_slope(x - float(i)), cubic_slope(z - float(k))
+    height, along_x, along_z = 0.0, 0.0, 0.0
+    for u in range(4):
+        for w in range(4):
+            h = node_height(g, b, i + u - 1, k + w - 1)
+            height += wx[u] * wz[w] * h
+            along_x += dx[u] * wz[w] * h
+            along_z += wx[u] * dz[w] * h
+    return height, kc.normalize(kc.float3(-along_x / g.spacing[b].x, 1.0, -along_z / g.spacing[b].z))
 
-    Beyond the border the heights go on as they are there, for the cubics of the last cells.
+
+@kc.func
+def field_surface(surfaces: Surfaces, b: int, p: kc.float3):
+    """Heights at the nodes of a grid. The ground nearest to p is looked for from what is below it, by the planes that
+    touch it there; it is not farther to the side than a few cells.
     """
     g = surfaces.grids
     gap, n = FAR + 0.0 * p.x, kc.float3()
-    x, z = (p.x - g.origin[b].x) / g.spacing[b].x, (p.z - g.origin[b].z) / g.spacing[b].z
-    nx, nz = g.cells[b, 0], g.cells[b, 2]
-    if x >= 0.0 and x <= float(nx - 1) and z >= 0.0 and z <= float(nz - 1):
-        i, k = min(int(kc.floor(x)), nx - 2), min(int(kc.floor(z)), nz - 2)
-        wx, wz = cubic(x - float(i)), cubic(z - float(k))
-        dx, dz = cubic_slope(x - float(i)), cubic_slope(z - float(k))
-        height, along_x, along_z = 0.0, 0.0, 0.0
-        for u in range(4):
-            for w in range(4):
-                h = node_height(g, b, i + u - 1, k + w - 1)
-                height += wx[u] * wz[w] * h
-                along_x += dx[u] * wz[w] * h
-                along_z += wx[u] * dz[w] * h
-        n = kc.normalize(kc.float3(-along_x / g.spacing[b].x, 1.0, -along_z / g.spacing[b].z))
+    low, step = g.origin[b], g.spacing[b]
+    x, z = (p.x - low.x) / step.x, (p.z - low.z) / step.z
+    if x >= 0.0 and x <= float(g.cells[b, 0] - 1) and z >= 0.0 and z <= float(g.cells[b, 2] - 1):
+        most = 4.0 * max(step.x, step.z)
+        height, n = ground_at(g, b, x, z)
         gap = (p.y - height) * n.y
+        for _k in range(FEET):
+            away = kc.clamp(gap, -most, most)
+            fx, fz = p.x - n.x * away, p.z - n.z * away
+            height, n = ground_at(g, b, (fx - low.x) / step.x, (fz - low.z) / step.z)
+            gap = (p.x - fx) * n.x + (p.y - height) * n.y + (p.z - fz) * n.z
     return gap, n
 
 
