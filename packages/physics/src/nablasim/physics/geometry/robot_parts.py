@@ -27,11 +27,16 @@ NEEDS_AXIS = (*SINGLE, "planar")
 
 @dataclass(frozen=True, eq=False)
 class Placed:
-    """A shape at (pos, rot) in the frame of its link."""
+    """A shape at (pos, rot) in the frame of its link.
+
+    bits: two shapes touch if one's first number and the other's second have a bit in common: as of MJCF, (contype,
+        conaffinity).
+    """
 
     shape: Geometry
     pos: Floats
     rot: Floats
+    bits: tuple[int, int] = (1, 1)
 
 
 @dataclass(frozen=True, eq=False)

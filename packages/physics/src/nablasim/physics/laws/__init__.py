@@ -9,7 +9,8 @@ from collections.abc import Mapping
 
 from nablasim.physics.laws import articulated
 from nablasim.physics.laws.articulated.adding_robots import add_robot
-from nablasim.physics.laws.articulated.link_planes import LinkPlanes, add_link_planes
+from nablasim.physics.laws.articulated.link_bodies import LinkBodies, add_link_bodies, finish_link_bodies
+from nablasim.physics.laws.articulated.link_planes import LinkPlanes, add_link_planes, sort_link_planes
 from nablasim.physics.laws.articulated.robots import Robots
 from nablasim.physics.laws.contact import body_planes, hard_kernels, planes
 from nablasim.physics.laws.contact.body_contacts import (
@@ -74,6 +75,7 @@ SYSTEMS: list[System] = [
     MeshHits(),
     GridHits(),
     BodyFriction(),
+    LinkBodies(),
     LinkPlanes(),
     Robots(),
     Smoke(),
@@ -118,6 +120,7 @@ __all__ = [
     "Hits",
     "Law",
     "Limit",
+    "LinkBodies",
     "LinkPlanes",
     "Loads",
     "Magnets",
@@ -144,6 +147,7 @@ __all__ = [
     "add_edge_contact",
     "add_face_hits",
     "add_friction",
+    "add_link_bodies",
     "add_link_planes",
     "add_load",
     "add_magnet",
@@ -161,6 +165,7 @@ __all__ = [
     "bodies",
     "bodies_kernels",
     "body_planes",
+    "finish_link_bodies",
     "hard_kernels",
     "in_use",
     "lacking_momenta",
@@ -168,5 +173,6 @@ __all__ = [
     "place_bodies",
     "planes",
     "register",
+    "sort_link_planes",
     "step_rate",
 ]

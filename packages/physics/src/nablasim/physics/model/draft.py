@@ -164,11 +164,13 @@ class Draft:
     parameters: dict[str, Parameter] = field(default_factory=dict)
     things: dict[str, Thing] = field(default_factory=dict)
     surfaces: dict[str, Surface] = field(default_factory=dict)
+    apart: set[frozenset[int]] = field(default_factory=set)
+    """Pairs of rows of bodies that never touch."""
 
     def copy(self) -> Draft:
         """The same, to be written on independently."""
         return Draft(dict(self.count), {k: list(v) for k, v in self.indices.items()}, list(self.constants),
-                     dict(self.parameters), dict(self.things), dict(self.surfaces))  # fmt: skip
+                     dict(self.parameters), dict(self.things), dict(self.surfaces), set(self.apart))  # fmt: skip
 
     def thing(
         self, name: str, kind: str, *rows: Rows, single: bool = False, links: Mapping[str, int] | None = None

@@ -139,6 +139,8 @@ def energy(model: Model, state: State | None = None) -> dict[str, Any]:
     def look(step: Step) -> dict[str, Real]:
         found = {}
         for system in program.systems:
+            system.place(step)
+        for system in program.systems:
             each = system.energy(step)
             if each is not None:
                 found[system.name] = np.asarray(each.numpy(), np.float64).reshape(model.layout.worlds, -1).sum(axis=1)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,17 +10,15 @@ from numpy.typing import ArrayLike, NDArray
 import kernelc as kc
 from nablasim.physics.geometry import Robot, Shape, rotation_matrix, solid
 from nablasim.physics.laws.articulated import link_planes_kernels as kernels
-from nablasim.physics.laws.articulated.bundles import Motion
+from nablasim.physics.laws.articulated.bundles import Contacts
 from nablasim.physics.laws.articulated.nodes import Node, jacobians, placed
-from nablasim.physics.laws.articulated.tables import QD, memory, tree
 from nablasim.physics.laws.contact.planes import USUAL
 from nablasim.physics.laws.contact.planes_kernels import unit_normals
-from nablasim.physics.laws.limits import CONTACT_SAFETY, Limit, step_rate
 from nablasim.physics.laws.system import System
 from nablasim.physics.model import Column, Draft, Index
 
 if TYPE_CHECKING:
-    from nablasim.physics.model import Array, Arrays, Step
+    from nablasim.physics.model import Arrays
 
 NODE, ROBOT = Index("link_points.node", to="nodes"), Index("link_points.robot", to="robots")
 LOCAL, BALL, LIGHT = Column("link_points.local", kc.float3), Column("link_points.ball"), Column("link_points.light")
@@ -32,41 +29,33 @@ GIVEN_NORMAL = Column("link_planes.given_normal", kc.float3)
 NORMAL = Column("link_planes.normal", kc.float3, role="derived")
 
 
+GRIP = Column("link_planes.grip", role="derived")
+TOUCH_FIRST, TOUCH_COUNT = Index("robots.touch_first", to="link_planes"), Index("robots.touch_count")
+ORDER = Index("link_planes.order", to="link_planes")
+STICK = {"float64": 1e6, "float32": 1e3}
+"""How much faster than a step friction brakes what it can hold."""
+
+
 class LinkPlanes(System):
-    """Where robots may touch planes; `Robots` asks for the forces in every step."""
+    """Where robots may touch planes: `Robots` solves for what that does."""
 
     name = "link_planes"
-    columns = (LOCAL, BALL, LIGHT, KE, KD, KF, MU, OFFSET, TOUCH, SMOOTHING, GIVEN_NORMAL, NORMAL)
-    indices = (NODE, ROBOT, POINT, LAW)
+    columns = (LOCAL, BALL, LIGHT, KE, KD, KF, MU, OFFSET, TOUCH, SMOOTHING, GIVEN_NORMAL, NORMAL, GRIP)
+    indices = (NODE, ROBOT, POINT, LAW, ORDER, TOUCH_FIRST, TOUCH_COUNT)
     touches = True
 
     def setup(self, a: Arrays) -> None:
         kc.launch(unit_normals, a.rows(self.name), [a[GIVEN_NORMAL]], [a[NORMAL]])
-
-    def limits(self, a: Arrays) -> list[Limit]:
-        if not a.rows(self.name):
-            return []
-        point = a.numpy(POINT)
-        k = a.numpy(KE).astype(np.float64) * a.numpy(LIGHT)[point]
-        most = np.zeros(a.rows("nodes"))
-        np.maximum.at(most, a.numpy(NODE)[point], step_rate(k, np.zeros_like(k), np.ones(len(k))))
-        return [Limit("nodes", most, "the contact of its links (ke)", "soften the contact", safety=CONTACT_SAFETY)]
+        given = [a[POINT], a[LIGHT], STICK[a.real]]
+        kc.launch(kernels.grips, a.rows(self.name), given, [a[GRIP]], parts=a.parts)
 
 
-def pushes(s: Step, p: Any) -> Array:
-    """What planes do in all degrees of freedom, where links are at p."""
-    n, t, m = s.rows("robots"), tree(s.base), memory(s, Motion)
-    kc.launch(kernels.twists, n, [t, p, s[QD]], [m], parts=s.parts)
-    torque, force = (s.scratch(f"robots.{name}", s.rows("nodes"), kc.float3) for name in ("torque", "force"))
-    for total in (torque, force):
-        total.zero_()
-    points = s.base.bundle(kernels.Points, NODE, ROBOT, LOCAL, BALL, LIGHT)
-    planes = s.base.bundle(kernels.Planes, POINT, NORMAL, OFFSET, KE, KD, KF, MU, LAW, TOUCH, SMOOTHING)
-    kc.launch(kernels.plane_wrenches, s.rows("link_planes"), [p, m, points, planes, s.dt], [torque, force],
-              parts=s.parts)  # fmt: skip
-    push = s.scratch("robots.push", s.rows("dofs"))
-    kc.launch(kernels.joint_pushes, n, [t, p, torque, force, memory(s, Motion)], [push], parts=s.parts)
-    return push
+def touching(a: Arrays) -> Any:
+    """The planes that links may touch, in kernels; None if there are none."""
+    if not a.rows("link_planes"):
+        return None
+    return a.bundle(Contacts, ORDER, POINT, NODE, LOCAL, BALL, LIGHT, NORMAL, OFFSET, KE, KD, MU, LAW, TOUCH, SMOOTHING,
+                    GRIP, first=TOUCH_FIRST, count=TOUCH_COUNT)  # fmt: skip
 
 
 # -- adding
@@ -107,7 +96,7 @@ def _points(node: Node) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
 
 def add_link_planes(draft: Draft, name: str, *, normal: ArrayLike, offset: float, ke: float | None,
                     kd: float | None, kf: float | None, mu: float, damping: str, touch: float, smoothing: float,
-                    hard: bool, by_mass: Mapping[str, float]) -> None:  # fmt: skip
+                    hard: bool, **_: object) -> None:  # fmt: skip
     """Pairs of one plane with all points of robots. The plane itself is there already, and so are its parameters."""
     count = draft.count.get("link_points", 0)
     if not count:
@@ -125,3 +114,13 @@ def add_link_planes(draft: Draft, name: str, *, normal: ArrayLike, offset: float
                         uniform=True)  # fmt: skip
     draft.constant(TOUCH, rows, touch)
     draft.constant(SMOOTHING, rows, smoothing)
+
+
+def sort_link_planes(draft: Draft) -> None:
+    """The rows of each robot, one after the other: called when all planes are there."""
+    robots = draft.count.get("robots", 0)
+    of = draft.whole(ROBOT)[draft.whole(POINT)]
+    count = np.bincount(of, minlength=robots)
+    draft.index(ORDER.name, np.argsort(of, kind="stable"))
+    draft.index(TOUCH_FIRST.name, np.cumsum(count) - count)
+    draft.index(TOUCH_COUNT.name, count)

@@ -26,7 +26,7 @@ from nablasim.physics.laws.contact.passing_kernels import thinness
 from nablasim.physics.laws.deformable import particles as p
 from nablasim.physics.laws.limits import CONTACT_SAFETY, Limit, step_rate
 from nablasim.physics.laws.rigid import bodies as b
-from nablasim.physics.laws.rigid.bodies_kernels import FREE, NONE
+from nablasim.physics.laws.rigid.bodies_kernels import FREE, LINK, NONE
 from nablasim.physics.laws.rigid.surfaces import BOUND, surfaces
 from nablasim.physics.laws.system import System
 from nablasim.physics.model import Column, Draft, Index, Rows, owner
@@ -184,7 +184,7 @@ class Hits(System):
         softer = 1 + a.numpy(p.MASS)[particle] * b.contact_rates(a, planes=False)[body]
         most, weight = np.zeros(a.rows("particles")), a.numpy(p.WEIGHT)[particle]
         # Dampers of what nothing moves are taken at the end of the step.
-        damper = four[:, 1] * (a.numpy(b.MOTION)[body] == FREE)
+        damper = four[:, 1] * np.isin(a.numpy(b.MOTION)[body], (FREE, LINK))
         np.maximum.at(most, particle, step_rate(four[:, 0] * softer, damper * softer, weight))
         return [Limit("particles", most, "its contact (ke, kd)", "soften the contact", safety=CONTACT_SAFETY)]
 
@@ -264,6 +264,9 @@ def _add_pairs(
 ) -> None:
     """Rows of all pairs of bodies, by arrays: neighbours in a table that have the same numbers are filled together."""
     points, surfaces = _meetings(bodies)
+    if draft.apart:
+        meet = [frozenset((bodies[i].row, bodies[k].row)) not in draft.apart for i, k in zip(points, surfaces)]
+        points, surfaces = points[meet], surfaces[meet]
     known = [law, *laws.values()]
     numbered = {name: 1 + k for k, name in enumerate(laws)}
     own = np.array([numbered.get(body.name, 0) for body in bodies], int)
@@ -290,7 +293,8 @@ def meeting_bodies(draft: Draft) -> list[Meeting]:
         if "bodies" in thing.rows:
             row = thing.rows["bodies"].start
             given = frozenset(q for q in UNITS if f"{thing.name}.{q}" in draft.parameters)
-            found.append(Meeting(thing.name, row, int(kind[row]), bool(motion[row] == FREE), int(count[row]), given))
+            free = bool(motion[row] in (FREE, LINK))
+            found.append(Meeting(thing.name, row, int(kind[row]), free, int(count[row]), given))
     return found
 
 

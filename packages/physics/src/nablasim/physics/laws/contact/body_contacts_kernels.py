@@ -17,10 +17,10 @@ from nablasim.physics.laws.contact.compliant_kernels import (
 )
 from nablasim.physics.laws.contact.planes_kernels import Particles
 from nablasim.physics.laws.rigid.bodies_kernels import (
-    FREE,
     Bodies,
     Forces,
     against,
+    gives_way,
     lightness,
     lightness_across,
     velocity_at,
@@ -52,7 +52,7 @@ def paces(bodies: Bodies, b: int, q: kc.quat, lever: kc.float3, n: kc.float3, dt
 
     That is added to what the other side of the contact gives way.
     """
-    if bodies.motion[b] == FREE:
+    if gives_way(bodies.motion[b]):
         along += bodies.crowd[b].y * lightness(bodies, b, q, lever, n) * dt
         across += bodies.crowd[b].z * lightness_across(bodies, b, q, lever, n) * dt
     return along, across
@@ -136,7 +136,7 @@ def kernels(surface):
                 lever = arm - kc.quat_rotate(q, bodies.com[b])
                 velocity = against(bodies, b, arm, particles.v[i])
                 pace, kf = 0.0, k.z
-                if bodies.motion[b] != FREE:
+                if not gives_way(bodies.motion[b]):
                     pace = weight * dt
                     velocity += (particles.gravity[i] + particles.f[i] * weight) * dt
                 else:
