@@ -331,3 +331,32 @@ def test_gradients_through_contact_are_central_differences():
             up, down = (float(loss(values | {name: values[name] + s * 1e-6 * direction})) for s in (1, -1))
         found = float((values[name].grad * direction).sum())
         assert found == pytest.approx((up - down) / 2e-6, rel=1e-5, abs=1e-8), name
+
+
+# -- what is seen
+def test_corners_of_links_move_with_them_and_have_gradients(tmp_path):
+    robot = two_links()
+    model = built(robot, q=[0.3, -0.2])
+    model = model.replace({"arm.q": torch.tensor([0.3, -0.2], dtype=torch.float64, requires_grad=True)})
+    traj = ph.rollout(model, dt=2e-3, steps=20, every=10)
+    corners, surface = traj.vertices("arm"), model.surfaces["arm"]
+    assert corners.shape == (3, len(surface.points), 3) and surface.faces.max() == len(surface.points) - 1
+    lower = torch.as_tensor(surface.link == surface.links.index("lower"))
+    middle = corners[:, lower].mean(dim=1) - traj["arm"].links["lower"].x
+    # The capsule's middle lies at its place in the link, however that is turned.
+    placed = robot.link("lower").shapes[0].pos
+    torch.testing.assert_close(middle.norm(dim=1), torch.full((3,), float(np.linalg.norm(placed)), dtype=torch.float64),
+                               rtol=0, atol=1e-9)  # fmt: skip
+    weight = torch.randn(corners.shape[1:], generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    (corners[-1] * weight).sum().backward()
+    start = model["arm.q"]
+
+    def loss(q):
+        return float((ph.rollout(model.replace({"arm.q": q}), dt=2e-3, steps=20).vertices("arm")[-1] * weight).sum())
+
+    for k in range(2):
+        step = torch.zeros(2, dtype=torch.float64)
+        step[k] = 1e-6
+        with torch.no_grad():
+            slope = (loss(start.detach() + step) - loss(start.detach() - step)) / 2e-6
+        assert float(start.grad[k]) == pytest.approx(slope, rel=1e-6)

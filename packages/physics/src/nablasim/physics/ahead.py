@@ -77,9 +77,10 @@ AHEAD = [
     # Bodies that touch no plane have no friction there.
     *aot.kernels(bodies.advance_bodies, implicit_bodies.lacking_momenta, boxed=("dt",), absent=("rub",)),
     *(one for family in body_contacts.FAMILIES.values() for one in aot.kernels(*vars(family).values(), boxed=("dt",))),
-    *aot.kernels(link_bodies, link_planes, robots, boxed=("dt",)),
-    # Robots that touch no plane.
-    *aot.kernels(robots.predict, robots.correct, boxed=("dt",), absent=("c", "touch")),
+    *aot.kernels(link_bodies, link_planes, robots, boxed=("dt",), absent=("now.push",)),
+    # Robots that touch no plane, and those that touch bodies or themselves.
+    *(one for some in (("c", "touch", "now.push"), ("c", "touch"), ("now.push",), ())
+      for one in aot.kernels(robots.predict, robots.correct, boxed=("dt",), absent=some)),
     *aot.kernels(*frames.COPIES_FIRST.values(), frames.corners, frames.corners_of_copies),
     # Nothing flows back from an alarm, but on a tape it is recorded like other reals.
     *aot.kernels(*passing.FAMILIES.values(), boxed=("dt",)),

@@ -52,6 +52,13 @@ class Link:
     inertia: Floats
     of_shape: bool
     shapes: tuple[Placed, ...]
+    visuals: tuple[Placed, ...] = ()
+    """What is drawn of it, if not its shapes; it touches nothing and weighs nothing."""
+
+    @property
+    def looks(self) -> tuple[Placed, ...]:
+        """What is drawn of it."""
+        return self.visuals or self.shapes
 
 
 @dataclass(frozen=True, eq=False)

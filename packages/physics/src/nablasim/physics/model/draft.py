@@ -180,10 +180,10 @@ class Draft:
         made = {**known.rows, **{r.table: r for r in rows}}
         self.things[name] = Thing(name, kind, made, single or known.single, links or known.links)
 
-    def surface(self, name: str, faces: ArrayLike, points: ArrayLike | None = None) -> None:
+    def surface(self, name: str, faces: ArrayLike, points: ArrayLike | None = None, **links: Any) -> None:
         """What of an object can be drawn; see `Surface`."""
         body = None if points is None else np.array(points, np.float64)
-        self.surfaces[name] = Surface(np.array(faces, np.int32), body)
+        self.surfaces[name] = Surface(np.array(faces, np.int32), body, **links)
 
     def rows(self, table: str, count: int) -> Rows:
         """New rows at the end of a table."""

@@ -191,6 +191,7 @@ class Pictures:
         bound = _BoundPictures(
             target.times, np.zeros(0), np.zeros(0), step, noise, floor, slack, 0.01 * floor / step,
             self, names, np.concatenate(faces), target.size, pictures.shape[3] if pictures.ndim == 4 else 0,
+            any(model.surfaces[name].links for name in names),
         )  # fmt: skip
         rows, pace = bound.measure(pictures)
         object.__setattr__(bound, "target", rows)
@@ -221,6 +222,8 @@ class _BoundPictures(Bound):
     faces: NDArray[np.int32]
     size: tuple[int, int]
     channels: int
+    carried: bool = False
+    """Whether links of robots are drawn: how these move is known by gradients and differences, not by tangents."""
 
     @property
     def alike(self) -> int:
@@ -243,7 +246,7 @@ class _BoundPictures(Bound):
 
     @property
     def pushes(self) -> bool:
-        return hasattr(self.given.renderer, "jvp")
+        return hasattr(self.given.renderer, "jvp") and not self.carried
 
     def push(self, seen: Seen, moved: Seen, frames: Sequence[int]) -> tuple[Any, Any]:
         import torch

@@ -98,7 +98,7 @@ class Robots(System):
         kc.launch(kernels.half_way, dofs, [s[QD], a, s.dt], [mid])
         a = self._corrected(s, p, c, start, kind(v=mid, a=guess, L=x.L, hold=x.hold))
         rate = s.scratch("robots.rate", dofs)
-        kc.launch(kernels.finish, n, [t, g, d, start, a, s.dt], [rate, s.next(Q), s.next(QD)], parts=s.parts)
+        kc.launch(kernels.finish, n, [t, g, d, now(s[Q], s[QD]), a, s.dt], [rate, s.next(Q), s.next(QD)], parts=s.parts)
 
     def _corrected(self, s: Step, p: Any, c: Any, start: Any, guess: Any) -> Array:
         a = s.scratch("robots.a", s.rows("dofs"))
