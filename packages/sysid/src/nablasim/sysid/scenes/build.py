@@ -94,8 +94,8 @@ class Stage:
             self._fix(scene, name, entry.fixed, cloth.vertices)
         elif isinstance(entry, RobotEntry):
             robot = ph.load_robot(self._file(("objects", name, "file"), entry.file), free=entry.free)
-            turn = {} if rot is None else {"rot": rot}
-            scene.add_robot(name, robot, pos=entry.position, q=entry.q, qd=entry.qd, **turn)
+            turn = (0.0, 0.0, 0.0, 1.0) if rot is None else rot
+            scene.add_robot(name, robot, pos=entry.position, rot=turn, q=entry.q, qd=entry.qd)
         for push in entry.pushes:
             if push.impulse is not None:
                 scene.add_impulse(name, push.impulse, at=push.at, t=push.start)

@@ -224,7 +224,7 @@ class RobotEntry(ObjectEntry):
 
     kind: Literal["robot"] = Field(description="")
     file: str = Field(description="URDF or MJCF, beside the scene file.")
-    free: bool = Field(False, description="Whether the root of a URDF moves freely, by a joint `root` that comes first.")
+    free: bool = Field(False, description="Whether the root of a URDF moves freely: by a joint `root`, the first.")
     q: tuple[Number, ...] | None = Field(
         None, description="Of its joints at the beginning, in rad or m, in their order; as drawn if it is left out."
     )
