@@ -1,9 +1,9 @@
-"""What robots cost: accelerations and their gradients beside Pinocchio, and batches of walkers beside MuJoCo, in one run.
+"""What robots cost: contact-free steps beside Pinocchio, and batches of walkers beside MuJoCo, in one run.
 
     OMP_NUM_THREADS=1 KERNELC_THREADS=1 python -m benchmarks.robots
 
-One thread each. A step of ours is one of a rollout, contact left out or there; Pinocchio's is forward dynamics (ABA) and
-its derivatives alone, called from Python; MuJoCo's is `mj_step` in a loop of its own (`nstep`).
+One thread each. A step of ours is one of a rollout, contact left out or there; of Pinocchio it is forward dynamics (ABA),
+and its derivatives, alone, called from Python; MuJoCo's is `mj_step` in a loop of its own (`nstep`).
 """
 
 from __future__ import annotations
