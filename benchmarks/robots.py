@@ -2,7 +2,7 @@
 
     OMP_NUM_THREADS=1 KERNELC_THREADS=1 python -m benchmarks.robots
 
-One thread each. A step of ours is one of a rollout, contact left out or there; of Pinocchio it is forward dynamics (ABA),
+One thread each. A step of ours is one of a rollout, contact left out or there; of Pinocchio it is forward dynamics,
 and its derivatives, alone, called from Python; MuJoCo's is `mj_step` in a loop of its own (`nstep`).
 """
 

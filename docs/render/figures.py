@@ -159,6 +159,67 @@ def faces(axis) -> str:
     return "front of a face; direction to a light"
 
 
+def chart(rows: int = 64) -> np.ndarray:
+    """A texture whose way up can be seen: squares that get redder to the right and greener upwards."""
+    i, j = np.indices((rows, rows))
+    squares = 0.55 + 0.45 * ((i // 8 + j // 8) % 2)
+    return np.stack([squares * (0.3 + 0.7 * j / rows), squares * (1 - 0.7 * i / rows), squares * 0.5], -1)
+
+
+def leaves(rows: int = 128) -> np.ndarray:
+    """A texture with holes."""
+    y, x = (np.indices((rows, rows)) - rows / 2 + 0.5) / (rows / 2)
+    petals = np.hypot(x, y) < 0.45 + 0.45 * np.abs(np.cos(2.5 * np.arctan2(y, x)))
+    return np.stack([0.95 + 0 * x, 0.75 - 0.3 * np.hypot(x, y), 0.2 + 0 * x, petals.astype(float)], -1)
+
+
+def surfaces() -> None:
+    """Textures, opacity, materials and shadows in one scene."""
+    around = np.array([[-1, -1, 0], [1, -1, 0], [1, 1, 0], [-1, 1, 0]]) * 0.55
+    uvs, sides = (around[:, :2] / 0.55 + 1) / 2, [[0, 1, 2], [0, 2, 3]]
+    board = 0.55 + 0.35 * ((np.indices((64, 64)) // 32).sum(0) % 2)[..., None] * np.ones(3)
+    lying = (around @ np.array([[1, 0, 0], [0, 0, -1], [0, 1, 0]])) * 1.3
+    shiny = render.Material(kd=0.8, ks=0.7, shininess=60.0)
+    scene = render.Mesh.join([
+        render.Mesh.plane(14.0, repeat=7.0).replace(texture=board, wrap="wrap"),
+        render.Mesh.sphere(4, radius=0.55).moved(by=(-1.1, 0.55, 0.1)).painted((0.85, 0.25, 0.2))
+        .replace(material=shiny),
+        render.Mesh(lying, sides, uvs=uvs, texture=leaves()).moved(by=(0.2, 0.01, 0.7)),
+        render.Mesh(around, sides, uvs=uvs, texture=chart()).moved(by=(1.3, 0.56, -0.4)),
+    ])  # fmt: skip
+    camera = render.Camera.look_at((0.6, 1.7, 5.0), (0.1, 0.45, 0), fov=34)
+    lights = [render.Ambient(0.35), render.Directional((-1.0, 2.2, 1.6), color=0.65)]
+    sky = np.linspace([0.45, 0.62, 0.85], [0.9, 0.94, 0.98], 300)[:, None] * np.ones((1, 480, 1))
+    settings = {"shading": "phong", "two_sided": True, "mipmaps": True, "shadows": True, "shadow_width": 0.06}
+    renderer = render.Renderer(
+        camera, lights, mode="hard", size=(300, 480), sampling=3, background=sky, **settings
+    )
+    render.write_image(HERE / "surfaces.png", renderer(scene)[..., :3])
+
+
+def seams() -> None:
+    """What soft edges do to a square of two triangles, and to a ball."""
+    camera = render.Camera.look_at((0, 0, 4), (0, 0, 0), scale=1.0)
+    square = render.Mesh(
+        np.array([[-0.6, -0.6, 0], [0.6, -0.6, 0], [0.6, 0.6, 0], [-0.6, 0.6, 0]]), [[0, 1, 2], [0, 2, 3]]
+    )
+    figure, axes = plt.subplots(2, 4, figsize=(10, 5.3))
+    for row, mesh in zip(axes, (square, render.Mesh.sphere(2, radius=0.6))):
+        outline = render.Renderer(camera, mode="hard", size=(64, 64))(mesh)[..., 3].numpy()
+        for axis, (mode, width) in zip(row, (("hard", 1.0), ("softras", 1.0), ("softras", 4.0), ("dibr", 4.0))):
+            image = render.Renderer(camera, mode=mode, size=(64, 64), sigma_pixels=width)(mesh)[..., 3].numpy()
+            axis.imshow(image, cmap="gray", vmin=0, vmax=1)
+            axis.contour(outline, [0.5], colors="tab:red", linewidths=1)
+            grown = 100 * (image.sum() / outline.sum() - 1)
+            name = {"hard": "hard", "softras": f"SoftRas, {width:g} px", "dibr": f"DIB-R, {width:g} px"}[mode]
+            axis.set_title(f"{name}: {grown:+.0f} %", fontsize=10)
+            axis.set_axis_off()
+    figure.tight_layout()
+    figure.savefig(HERE / "seams.png", dpi=80)
+
+
 if __name__ == "__main__":
     conventions()
     gallery()
+    surfaces()
+    seams()

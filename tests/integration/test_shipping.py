@@ -63,6 +63,23 @@ def test_pictures(launched, mode, on_tape):
     assert not missing(launched, "render")
 
 
+SUN = [render.Ambient(0.5), render.Directional((1, 2, 1))]
+
+
+@pytest.mark.parametrize(("mode", "textures"), [("softras", "one"), ("softras", "some"), ("hard", "clear")])
+def test_pictures_of_textures_and_shadows(launched, mode, textures):
+    vertices = torch.tensor([[-1.0, -1, 0], [1, -1, 0], [0, 1, 0.5]], requires_grad=True)
+    texture = torch.ones(2, 2, 4 if textures == "clear" else 3, requires_grad=True)
+    mesh = render.Mesh(vertices, [[0, 1, 2]], uvs=[[0, 0], [1, 0], [0, 1.0]], texture=texture)
+    if textures == "some":
+        mesh = render.Mesh.join([mesh, mesh.replace(texture=None, uvs=None)])
+    camera = render.Camera.look_at((0, 0, 4), (0, 0, 0), fov=60)
+    for lights, shadows in ((None, False), (SUN, False), (SUN, True)):
+        mipmaps = textures == "clear" and shadows
+        render.Renderer(camera, lights, mode=mode, size=(2, 2), shadows=shadows, mipmaps=mipmaps)(mesh)
+    assert not missing(launched, "render")
+
+
 @pytest.mark.parametrize("scene", [bare.springs, bare.cloth, bare.solid, bare.bodies], ids=lambda f: f.__name__)
 def test_scenes(launched, monkeypatch, scene):
     monkeypatch.setattr(bare, "rolled", one_step)

@@ -161,3 +161,37 @@ def test_a_name_that_is_taken_does_not_take_another_value():
     draft.parameter("ball.radius", column, rows, 0.1, unit="m")
     with pytest.raises(ValueError, match=r"there is a parameter 'ball\.radius' already, whose value is 0\.1, not 0\.5"):
         draft.parameter("ball.radius", column, rows, 0.5, unit="m")
+
+
+NO_NUMBERS = {
+    "masked": (np.ma.array([0.0, 1, 0], mask=[0, 1, 0]), "masked entries"),
+    "complex": (np.ones(3) * 1j, "real numbers|kernelc array"),
+    "text": (("0", "1", "0"), "real numbers|kernelc array"),
+    "texts": (np.array(["0", "1", "0"]), "real numbers"),
+    "spans of time": (np.ones(3, "m8[s]"), "real numbers"),
+    "complex tensors": (torch.ones(3) * 1j, "real numbers"),
+}
+
+
+@pytest.mark.parametrize(("value", "words"), NO_NUMBERS.values(), ids=NO_NUMBERS)
+def test_what_numpy_would_make_other_numbers_of_is_refused(value, words):
+    """It forgets masks and imaginary parts, and reads texts: the body would start somewhere else without a word."""
+
+    def ball(**place):
+        return ph.Scene().add_rigid("ball", ph.Sphere(0.1), mass=1.0, **place)
+
+    with pytest.raises(ValueError, match=words):
+        ball(pos=value)
+    with pytest.raises((TypeError, ValueError), match=words):
+        ball().build().replace({"ball.x": value})
+    with pytest.raises((TypeError, ValueError), match=words):
+        ph.Pendulum().replace({"length": value[1]})
+    if np.ndim(value):
+        with pytest.raises((ph.MeshError, TypeError, ValueError)):
+            ph.TriMesh(np.ma.stack([np.ma.asarray(value)] * 3), [[0, 1, 2]])
+
+
+@pytest.mark.parametrize("make", [torch.tensor, kc.array])
+def test_a_scene_says_where_gradients_go(make):
+    with pytest.raises(ValueError, match=r"requires a gradient.*model\.replace"):
+        ph.Scene().add_rigid("ball", ph.Sphere(0.1), mass=1.0, pos=make([0.0, 1.0, 0.0], requires_grad=True))

@@ -27,6 +27,9 @@ def with_nan():
     [
         ({"vertices": VERTICES[:, :2]}, r"vertices has shape \(4, 2\), but must have \(n, 3\)"),
         ({"vertices": VERTICES[0]}, r"vertices has shape \(3,\)"),
+        ({"vertices": np.ma.array(VERTICES, mask=VERTICES > 0)}, "elements of an array are masked"),
+        ({"faces": np.ma.array(FACES, mask=FACES > 2)}, "elements of an array are masked"),
+        ({"colors": np.ma.array(VERTICES, mask=VERTICES > 0)}, "elements of an array are masked"),
         ({"vertices": np.zeros((0, 3)), "faces": np.zeros((0, 3), int)}, "no vertices"),
         ({"vertices": with_nan()}, r"vertices\[2, 1\] is nan: every number must be finite"),
         ({"faces": np.array([[0, 1, 4]])}, r"faces\[0, 2\] is 4, but there are 4 vertices, from 0 to 3"),
@@ -130,6 +133,8 @@ def test_kinds_that_cannot_be():
         ({"material": render.Material(ka=(1, 2, 3))}, "ka of a material must be one number"),
         ({"background": np.nan}, "background is nan"),
         ({"background": (1, 1, 1, 1)}, r"background must have shape \(3,\), not \(4,\)"),
+        ({"background": np.ones((8, 9, 3))}, r"background has shape \(8, 9, 3\): a picture behind one of 8 × 8"),
+        ({"background": np.ones((8, 8, 3), np.uint8)}, "background are bytes"),
     ],
 )
 def test_lights_and_colours_that_cannot_be(settings, message):
@@ -148,8 +153,9 @@ def test_what_is_no_light():
 
 def test_meshes_that_cannot_be_joined():
     textured = render.Mesh(VERTICES, FACES, uvs=VERTICES[:, :2], texture=np.ones((2, 2, 3)))
-    with pytest.raises(ValueError, match="one texture"):
-        render.Mesh.join([textured, render.Mesh.box()])
+    by_vertex, by_face = render.Mesh(VERTICES, FACES, colors=VERTICES), render.Mesh(VERTICES, FACES, face_colors=FACES)
+    with pytest.raises(ValueError, match="colours by vertex and by face"):
+        render.Mesh.join([by_vertex, by_face])
     with pytest.raises(ValueError, match="no meshes"):
         render.Mesh.join([])
     assert len(render.Mesh.join([textured, textured.moved(by=(1, 0, 0))]).uvs) == 8

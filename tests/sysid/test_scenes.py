@@ -2,11 +2,13 @@
 
 import numpy as np
 import pytest
+import torch
 from PIL import Image
 from scipy import ndimage
 from thrown import SCENE, TRUTH
 
 from nablasim import physics as ph
+from nablasim.sysid.problem.parameters import Space
 from nablasim.sysid.scenes import BadScene, Stage, parse_scene, read_scene
 from nablasim.sysid.scenes.backgrounds import _from_file, behind, first_silhouette, level_of
 from nablasim.sysid.scenes.estimates import params, quantities
@@ -80,8 +82,6 @@ def test_everyday_names_are_those_of_the_model():
 
 
 def test_restitution_follows_what_else_is_found():
-    from nablasim.sysid.problem.parameters import Space
-
     made = stage()
     space = Space(params(made, ["restitution", "density"]), {p.name: p for p in made.model.parameters()})
     values = space.values(np.array([[0.7, np.log(4.0)], [0.7, np.log(16.0)]]))
@@ -91,6 +91,25 @@ def test_restitution_follows_what_else_is_found():
     mass = values["block.density"] * 0.48
     np.testing.assert_allclose(restitution_of(values["floor.kd"], stiffness=900.0, mass=mass), 0.7, rtol=1e-6)
     assert TRUTH["block.density"] * 0.48 == pytest.approx(3.36)
+
+
+@pytest.mark.parametrize(("text", "name"), [
+    (text, name) for text in (SCENE, SOFT) for name in quantities(stage(text))
+], ids=lambda x: x if len(x) < 40 else "")  # fmt: skip
+def test_every_estimate_goes_through_the_transforms_of_torch(text, name):
+    """Whatever a name means to the model is made by operations of torch, which have slopes of every order and axes."""
+    made = stage(text)
+    space = Space(params(made, [name]), {p.name: p for p in made.model.parameters()})
+    u, h = space.draw(np.random.default_rng(0)), 1e-6
+    at = torch.from_numpy(u)
+    for transform in (torch.func.jacfwd, torch.func.jacrev):
+        for target, slope in transform(space.values)(at).items():
+            ends = [(space.values(u + h * e)[target], space.values(u - h * e)[target]) for e in np.eye(len(u))]
+            want = np.stack([(a - b) / (2 * h) for a, b in ends], -1)
+            np.testing.assert_allclose(slope.numpy(), want, rtol=1e-5, atol=1e-6 * (1 + np.abs(want).max()))
+    for target, values in torch.func.vmap(space.values)(torch.stack([at, at])).items():
+        np.testing.assert_allclose(values[1].numpy(), space.values(u)[target], rtol=1e-12, atol=1e-12)
+    assert all(torch.isfinite(v).all() for v in torch.func.hessian(space.values)(at).values())
 
 
 @pytest.mark.parametrize(

@@ -236,7 +236,7 @@ def fill(path: Path, left: int) -> None:
     path.write_bytes(bytes(shutil.disk_usage(path.parent).free - left))
 
 
-@pytest.mark.parametrize("code", [errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES])
+@pytest.mark.parametrize("code", [errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EACCES])
 @pytest.mark.parametrize("function", ["mkstemp", "mkdtemp"])
 def test_whatever_a_disk_refuses_is_said(root, text, monkeypatch, code, function):
     import tempfile

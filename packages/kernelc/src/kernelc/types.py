@@ -128,7 +128,7 @@ class Composite(Type):
             return np.zeros(self.shape, self.scalar.numpy)
         try:
             return np.array(values, dtype=self.scalar.numpy).reshape(self.shape)
-        except (TypeError, ValueError):
+        except (RuntimeError, TypeError, ValueError):
             shown = ", ".join(map(repr, values))
             raise WrongUse(f"{self!r} is made of {self.count} numbers, not of ({shown})",
                            advice=f"give {self.count} numbers, or none for zeros") from None  # fmt: skip

@@ -1,6 +1,7 @@
 """Library + arrays → launch: arrays, kernels, launches, the tape, the interpreter."""
 
 from .arrays import Array
+from .checkpoints import checkpoint
 from .creation import (
     array,
     empty,
@@ -13,7 +14,7 @@ from .creation import (
     zeros,
     zeros_like,
 )
-from .derivatives import checkpoint, jvp
+from .derivatives import jvp
 from .explain import explain, inspect
 from .jacobians import jacobian
 from .kernels import Kernel, kernel

@@ -11,7 +11,7 @@ from .cuda import dlpack
 from .cuda.data import foreign
 from .exports import Readable
 from .halves import bits_of, from_bfloat16
-from .memory import Data, check_fits, check_no_gradient, is_tensor, numpy_of
+from .memory import Data, check_fits, check_no_gradient, is_tensor, numpy_of, shown
 from .recording import current
 
 
@@ -39,7 +39,7 @@ def spread(value: Any, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Data:
         check_fits(held, dtype)
         return np.broadcast_to(held.astype(dtype, copy=False), shape)
     except (OverflowError, TypeError, ValueError) as error:
-        raise WrongShape(f"{value!r} cannot fill an array of shape {shape}: {error}") from None
+        raise WrongShape(f"{shown(value)} cannot fill an array of shape {shape}: {error}") from None
 
 
 def offers_device_memory(data: Any) -> bool:
@@ -64,7 +64,7 @@ def plain(data: Any) -> Any:
     if isinstance(data, Readable):
         return data.numpy()
     if isinstance(data, (np.ma.MaskedArray, list, tuple)):
-        _check_no_mask(data)
+        check_no_mask(data)
     if is_tensor(data) and data.is_cuda:
         return device_memory(data).host()
     bits = bits_of(data)
@@ -73,11 +73,21 @@ def plain(data: Any) -> Any:
     if is_tensor(data):
         return numpy_of(data)
     if hasattr(data, "__dlpack__") and not hasattr(data, "__array__") and not hasattr(data, "__array_interface__"):
-        return np.from_dlpack(data)
+        return taken_by_dlpack(data)
     return data
 
 
-def _check_no_mask(data: Any) -> None:
+def taken_by_dlpack(data: Any) -> Data:
+    """The memory of another package's array, shared."""
+    try:
+        found: Data = np.from_dlpack(data)
+    except (BufferError, RuntimeError, TypeError, ValueError) as error:
+        raise WrongDtype(f"the memory of a {type(data).__name__} cannot be shared by DLPack: {error}",
+                         advice="convert it there, or copy it to a NumPy array") from None  # fmt: skip
+    return found
+
+
+def check_no_mask(data: Any) -> None:
     """Kernels know no masks: to them, what is masked would be a number like others."""
     if isinstance(data, np.ma.MaskedArray):
         if np.ma.is_masked(data):
@@ -85,7 +95,7 @@ def _check_no_mask(data: Any) -> None:
                              advice="say what they are: data.filled(0.0), data.filled(np.nan)")  # fmt: skip
     elif isinstance(data, (list, tuple)):
         for part in data:
-            _check_no_mask(part)
+            check_no_mask(part)
 
 
 def check_not_carried(data: Any) -> None:

@@ -12,7 +12,7 @@ from .. import types as t
 from ..config import config
 from ..errors import WrongChoice, WrongDevice, WrongDtype, WrongShape, WrongUse, public
 from .arrays import Array
-from .content import check_not_carried, device_memory, numbers, offers_device_memory, spread
+from .content import check_not_carried, device_memory, numbers, offers_device_memory, spread, taken_by_dlpack
 from .cuda import data as gpu
 from .elements import check_gradient, holds_bfloats, numbers_of
 from .halves import bits_of, to_bfloat16
@@ -138,8 +138,9 @@ def _fitted(plain: Data, element: t.Type, copy: bool, *, bits: bool = False) -> 
             raise WrongShape(f"data of shape {plain.shape} does not end in {trailing}, as {element!r} needs")
         plain = plain.reshape(*plain.shape[:1], *trailing)
     made = plain if bits else converted(plain, element)
-    if copy and made is plain:
-        made = made.copy()
+    if made is plain:
+        # Whoever has the object may give it another shape or type in place: it is seen through one that stays.
+        made = made.copy() if copy else made.view()
     if made.ndim == n:
         made = made.reshape(1, *trailing)
     if made.ndim - n > _MOST_DIMENSIONS + (2 if n == 0 else 0):
@@ -152,6 +153,9 @@ def _fitted(plain: Data, element: t.Type, copy: bool, *, bits: bool = False) -> 
 
 def converted(plain: Data, element: t.Type) -> Data:
     """Numbers as memory of an element type holds them."""
+    if plain.dtype.fields is not None and not isinstance(element, t.Struct):
+        raise WrongDtype(f"structured data of {plain.dtype} is no array of numbers",
+                         advice="give one of its fields, data[name]; or dtype=, the @kc.struct it holds")  # fmt: skip
     return to_bfloat16(plain) if holds_bfloats(element) else _converted(plain, t.element_dtype(element)[0])
 
 
@@ -261,12 +265,14 @@ def from_dlpack(source: Any, dtype: Any = None, requires_grad: bool = False) -> 
         source = source.detach()
     if offers_device_memory(source):
         return array(source, dtype, requires_grad)
+    if is_tensor(source):
+        return array(source, dtype, requires_grad)  # DLPack would leave out that it is negated, and what torch counts
     if not hasattr(source, "__dlpack__"):
         raise WrongUse(f"{type(source).__name__} does not speak DLPack", advice="use kc.array(data)")
     kind = source.__dlpack_device__()[0] if hasattr(source, "__dlpack_device__") else 1
     if kind != 1:
         raise WrongDevice(f"memory on DLPack device {int(kind)} cannot be used on the CPU")
-    return array(source if bits_of(source) is not None else np.from_dlpack(source), dtype, requires_grad)
+    return array(source if bits_of(source) is not None else taken_by_dlpack(source), dtype, requires_grad)
 
 
 def _shape(shape: Any) -> tuple[int, ...]:

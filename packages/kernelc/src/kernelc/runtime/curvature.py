@@ -7,6 +7,7 @@ runs with its own tangents: beside the gradient it computes how that changes alo
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -27,10 +28,16 @@ if TYPE_CHECKING:
 
 
 class Curve(Push):
-    """Builds the program for products of a Hessian with `count` directions: that of Σ weights·array by `inputs`."""
+    """Builds the program for products of a Hessian with `count` directions: that of Σ weights·array by `inputs`.
 
-    def __init__(self, tape: Tape, weights: Mapping[Array, Data], inputs: Sequence[Array], count: int):
-        self.weights = weights
+    turns: how the weights move along the directions, if they do.
+    """
+
+    def __init__(
+        self, tape: Tape, weights: Mapping[Array, Data], inputs: Sequence[Array], count: int,
+        turns: Mapping[Array, Sequence[Data]] = MappingProxyType({}),
+    ):  # fmt: skip
+        self.weights, self.turns = weights, turns
         self.held: set[Planes] = set()
         self.moving: dict[int, dict[int, Planes]] = {}
         """By step of the tape: the tangents of what its adjoint will read."""
@@ -59,6 +66,9 @@ class Curve(Push):
     # -- along
     def _note(self, n: int, entry: Entry) -> None:
         """Remember the tangents of what the adjoint of a launch will read."""
+        if entry.bend is not None:
+            self.moving[n] = {i: self.dots[a._storage] for i, a in enumerate(entry.reads) if a._storage in self.dots}
+            self.held.update(self.moving[n].values())
         if entry.plan is None or not entry.seeds or not entry.active:
             return
         _, reads, _ = entry.plan.variant.adjoint_reads(entry.seeds)
@@ -81,10 +91,20 @@ class Curve(Push):
             super()._drop(storage)
 
     # -- back
+    def sent(self, a: Array) -> tuple[Data, list[Data]]:
+        """After the program ran: what goes back to the memory of an array, and how that moves."""
+        like = a.root._data
+        grad, bends = self.grads.get(a._storage), self.bends.get(a._storage)
+        return (zeros_for(like) if grad is None else grad,
+                [zeros_for(like) for _ in range(self.width)] if bends is None else bends.each)  # fmt: skip
+
     def _seed(self) -> None:
         for a, weights in self.weights.items():
             given: Data = upload(weights).as_array() if is_on_gpu(a._data) else weights
             add_copy(self.program, as_view(a, self._grad(a)), given)
+        for a, moved in self.turns.items():
+            for data, part in zip(self._bend(a).each, moved, strict=True):
+                add_copy(self.program, as_view(a, data), part)
 
     def _grad(self, a: Array) -> Data:
         """The gradient of the memory of an array; zeros at first."""
@@ -105,6 +125,8 @@ class Curve(Push):
             return  # nobody asks for what this step wrote
         if entry.linear is not None:
             self._back_linear(entry)
+        elif entry.bend is not None and not self.on_gpu:
+            self._back_operation(n, entry)
         elif entry.backward is not None:
             raise NotDifferentiable(
                 f"{entry.label} has no second derivative, but leads to the loss", entry.span,
@@ -155,6 +177,34 @@ class Curve(Push):
                 for view in shown:
                     if view is not None:
                         view[...] = np.zeros((), view.dtype)
+
+        self.program.add_call(run)
+
+    def _back_operation(self, n: int, entry: Entry) -> None:
+        """An operation that brings its second derivative."""
+        known = self.moving.get(n, {})
+        sent = [(self._grad(a), self._bend(a).each) if a.real is not None else None for a in entry.writes]
+        into = [(self._grad(a), self._bend(a).each) if a.real is not None and self.tape._carries(a) else None
+                for a in entry.reads]  # fmt: skip
+
+        def run() -> None:
+            assert entry.bend is not None
+            moved = [np.stack([as_view(a, data) for data in known[i].each]) if i in known else None
+                     for i, a in enumerate(entry.reads)]  # fmt: skip
+            given = [
+                (None, None) if pair is None
+                else (as_view(a, pair[0]).copy(), [as_view(a, data).copy() for data in pair[1]])
+                for a, pair in zip(entry.writes, sent, strict=True)
+            ]  # fmt: skip
+            with entry.restored(self.tape._copies):
+                found = entry.bend(moved, given)
+            for a, pair in zip(entry.writes, sent, strict=True):
+                for data in (pair[0], *pair[1]) if pair is not None else ():
+                    as_view(a, data)[...] = np.zeros((), data.dtype)
+            for a, pair, (grad, bends) in zip(entry.reads, into, found, strict=True):
+                if pair is not None and grad is not None:
+                    for data, part in zip((pair[0], *pair[1]), (grad, *bends), strict=True):
+                        add_in_place(as_view(a, data), part)
 
         self.program.add_call(run)
 

@@ -10,7 +10,7 @@ import numpy as np
 from ..errors import TapeError, WrongShape
 from .arrays import Array
 from .content import plain
-from .memory import Data
+from .memory import Data, shown
 
 WIDTHS = (1, 2, 4)
 """How many tangents a kernel pushes at once: with eight, each takes longer, and so does the compiler."""
@@ -49,9 +49,12 @@ def read_directions(tangents: Mapping[Array, Any]) -> tuple[dict[Array, Data], i
 def _read(a: Array, direction: Any) -> tuple[Data, int | None]:
     shape = a._data.shape
     try:
-        data = np.asarray(plain(direction), a._data.dtype)
+        given = np.asarray(plain(direction))
+        if given.dtype.kind not in "biufV":  # NumPy would leave out imaginary parts, and read texts
+            raise TypeError(given.dtype)
+        data = given.astype(a._data.dtype, copy=False)
     except (TypeError, ValueError):
-        raise TapeError(f"the tangent of an array is made of numbers, not {direction!r}",
+        raise TapeError(f"the tangent of an array is made of numbers, not {shown(direction)}",
                         advice="give one number for each of its elements") from None  # fmt: skip
     if data.shape == (len(data) if data.ndim else 0, *shape) and data.ndim == len(shape) + 1:
         return data, len(data)

@@ -45,6 +45,9 @@ class Entry:
     tangent: Callable[..., Any] | None = None
     linear: Callable[..., Any] | None = None
     """Of an operation that is linear where it is: adjoints of what it writes → those of what it reads."""
+    bend: Callable[..., Any] | None = None
+    """Of an operation with second derivatives: tangents of what it reads, gradients of what it writes and how these
+    move → gradients of what it reads, and how they move."""
     place: Span | None = None
     """Where an operation was recorded."""
     writes: list[Array] = field(default_factory=list)

@@ -43,7 +43,7 @@ class Readable(Block):
         NumPy has no bfloat16: of those it is a copy in float32, which cannot be written to.
         """
         if not holds_bfloats(self.element):
-            return self._host()
+            return self._host().view()  # what is done to the object, its shape or its flags, is not done to the array
         numbers = from_bfloat16(self._host())
         numbers.flags.writeable = False
         return numbers

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from .memory import Data, is_tensor
+from .memory import Data, is_tensor, numpy_of
 
 
 def from_bfloat16(bits: Any) -> Data:
@@ -38,7 +38,9 @@ def bits_of(data: Any) -> Data | None:
     if is_tensor(data):
         import torch
 
-        return data.detach().view(torch.int16).numpy().view(np.uint16) if data.dtype == torch.bfloat16 else None
+        if data.dtype != torch.bfloat16 or data.is_nested or data.layout is not torch.strided:
+            return None
+        return numpy_of(data.detach().view(torch.int16)).view(np.uint16)
     if isinstance(data, np.ndarray) or not hasattr(data, "__array__"):
         found = data
     else:

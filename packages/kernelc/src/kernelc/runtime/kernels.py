@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import struct
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, update_wrapper
 from operator import is_
@@ -36,12 +36,12 @@ from ..homes import pickled, sent_by_value
 from ..structs import Bundle, StructValue, absent, gathered, spread
 from .arrays import Array
 from .compile import Options, Variant
-from .content import numbers, offers_device_memory, plain
+from .content import check_no_mask, numbers, offers_device_memory, plain
 from .creation import array, copied
 from .cuda.device import device as gpu
 from .elements import holds_bfloats
 from .halves import bits_of
-from .memory import check_no_gradient, is_dense, is_on_gpu, is_tensor, numpy_of, overlaps_itself
+from .memory import check_no_gradient, is_dense, is_on_gpu, is_tensor, numpy_of, overlaps_itself, shown
 
 
 @dataclass
@@ -84,6 +84,8 @@ class Kernel:
         self.options = options
         self._variants: dict[Any, Variant] = {}
         self._plans: dict[Any, Plan] = {}
+        self._passed: dict[Any, Any] = {}
+        """Plans of launches with memory that is no array, by types and shapes: passing.py."""
         self.bundled = False
         """Whether launches with bundles were seen: then they are found by what bundles say of themselves."""
         update_wrapper(self, function)
@@ -259,7 +261,10 @@ class Kernel:
                     raise WrongShape(f"{self.name}: argument {name!r} is one value, not an array of shape {arg.shape}",
                                      advice="pass an array of one element: kc.scalar(...)")  # fmt: skip
                 return self.fit_array(name, arg, t.ArrayType(kind, 1), real)
-            return self.fit_value(name, arg, kind)
+            value = self.fit_value(name, arg, kind)
+            if not isinstance(kind, t.Scalar):
+                b"".join(self.words(name, value, kind))  # now: the interpreter would take what is no number of its type
+            return value
         if arg.__class__ is not Array:
             shared = _shared(arg, kind)
             arg = self.wrap(name, arg, kind, i in variant.written) if shared is None else shared
@@ -302,7 +307,7 @@ class Kernel:
         return None if isinstance(arg, (list, tuple)) or offers_device_memory(arg) else "cpu"
 
     def fit_array(self, name: str, arg: Array, kind: t.ArrayType, real: t.Scalar) -> Array:
-        if arg._source is not None and arg.real is not None and not holds_bfloats(kind.element):
+        if arg._source is not None and arg.real is not None and _takes_reals(kind.element):
             arg.adapt(real if any(s is real for s in t.leaves(kind.element)) else t.leaves(kind.element)[0])
         found = arg.as_element(kind.element)
         if found is None:
@@ -325,6 +330,8 @@ class Kernel:
             if isinstance(arg, np.ndarray) and arg.ndim == 0:
                 arg = arg[()]
             if kind is t.BOOL and not isinstance(arg, (bool, np.bool_)):
+                raise wrong
+            if isinstance(arg, np.timedelta64):  # NumPy counts it among the integers
                 raise wrong
             if kind.is_int and not isinstance(arg, (int, np.integer)):
                 raise wrong
@@ -378,9 +385,25 @@ class Kernel:
 
         def pack(value: Any) -> bytes:
             self.fit_value(name, value, kind)
-            return b"".join(pack_scalar(s, v) for s, v in zip(t.leaves(kind), _flat(value, kind), strict=True))
+            return b"".join(self.words(name, value, kind))
 
         return pack
+
+    def words(self, path: str, value: Any, kind: t.Type) -> Iterator[bytes]:
+        """The words of a vector, a matrix or a struct; what is no number of its type is an error that names it."""
+        if isinstance(kind, t.Struct):
+            for name, field in kind.fields:
+                yield from self.words(f"{path}.{name}", getattr(value, name), field)
+            return
+        try:
+            flat = _flat(value, kind)
+            if kind is t.BOOL and flat[0] not in (0, 1):
+                raise TypeError(flat)
+            yield b"".join(pack_scalar(s, v) for s, v in zip(t.leaves(kind), flat, strict=True))
+        except (AttributeError, OverflowError, TypeError, ValueError, struct.error):
+            wanted = _plain_name(kind)
+            raise WrongDtype(f"{self.name}: argument {path!r} is {shown(value)}, which does not fit {wanted}",
+                             advice="convert it, or annotate it with a wider type") from None  # fmt: skip
 
 
 def _nothing(_: Any) -> bytes:
@@ -415,7 +438,7 @@ def _shared(data: Any, kind: t.ArrayType) -> Array | None:
         return None
     if n and (data.shape[kind.ndim :] != trailing or not is_dense(data, n)):
         return None
-    return Array(data, kind.element)
+    return Array(data.view(), kind.element)
 
 
 def _flat(value: Any, kind: t.Type) -> list[Any]:
@@ -425,7 +448,7 @@ def _flat(value: Any, kind: t.Type) -> list[Any]:
         if value.__class__ is not float and value.__class__ is not int:
             value = _constant(value)
         return [value.item() if hasattr(value, "item") else value]
-    return [x.item() for x in np.asarray(_constant(value)).reshape(-1)]
+    return [x.item() for x in np.asarray(plain(_constant(value))).reshape(-1)]
 
 
 def _constant(value: Any) -> Any:
@@ -436,7 +459,13 @@ def _constant(value: Any) -> Any:
                               advice="pass it as an argument of its own, or as a member of a bundle")  # fmt: skip
         return value.numpy().reshape(-1)[0] if value.size == 1 else value.numpy()
     check_no_gradient(value)
+    check_no_mask(value)
     return value
+
+
+def _takes_reals(element: t.Type) -> bool:
+    """Whether numbers without a precision become elements: not where they would be whole numbers, or bfloat16."""
+    return all(s.is_float for s in t.leaves(element)) and not holds_bfloats(element)
 
 
 _reals: dict[Any, t.Scalar | None] = {}
@@ -447,7 +476,7 @@ def _real_of(arg: Any) -> t.Scalar | None:
     if isinstance(arg, Array):
         return None if arg._source is not None or (arg.real is not None and arg.real.is_half) else arg.real
     dtype = getattr(arg, "dtype", None)
-    if dtype is None or not getattr(arg, "shape", ()):
+    if dtype is None or (is_tensor(arg) and arg.is_nested) or not getattr(arg, "shape", ()):
         return None
     if dtype not in _reals:
         name = str(dtype).removeprefix("torch.")

@@ -21,6 +21,7 @@ class Flat(Kernel):
         self.base, self.source, self.options = base, base.source, base.options
         self._variants: dict[Any, Variant] = {}
         self._plans: dict[Any, Any] = {}
+        self._passed: dict[Any, Any] = {}
         self.bundled = False
 
     @property

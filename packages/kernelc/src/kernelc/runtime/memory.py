@@ -169,6 +169,11 @@ def is_tensor(data: Any) -> bool:
     return kind is not None and isinstance(data, kind)
 
 
+def shown(value: Any) -> str:
+    """A value in a message. Not the numbers of a tensor: torch ends the process where the memory of one is gone."""
+    return f"a tensor of {value.dtype} in shape {tuple(value.shape)}" if is_tensor(value) else repr(value)[:60]
+
+
 def check_no_gradient(data: Any) -> None:
     """A tensor whose gradient torch will ask for is no plain memory: what is computed from it would be a constant."""
     if isinstance(data, (list, tuple)):
@@ -202,11 +207,25 @@ def numpy_of(tensor: Any) -> Data:
     if tensor.requires_grad:
         tensor = tensor.detach()
     try:
+        whole = tensor.is_nested or not tensor.numel() or _is_backed(tensor)
         data: Data = tensor.numpy()
     except (TypeError, RuntimeError) as error:
         advice = "convert it: .float(), .double(), .to_dense(), .resolve_neg()"
         raise WrongDtype(f"a tensor of {tensor.dtype} cannot be used: {error}", advice=advice) from None
+    if not whole:
+        # NumPy would show whatever lies there.
+        raise WrongDtype(f"a tensor of shape {tuple(tensor.shape)} has no memory for all of its elements",
+                         advice="its storage was freed or shrunk, or it stands for another tensor: "
+                         "use one with memory of its own")  # fmt: skip
     return data
+
+
+def _is_backed(tensor: Any) -> bool:
+    """Whether all elements lie within the storage. That may be resized to nothing while the tensor lives."""
+    if tensor.layout is not sys.modules["torch"].strided:
+        return True  # `numpy` refuses it
+    last = tensor.storage_offset() + sum((n - 1) * s for n, s in zip(tensor.shape, tensor.stride(), strict=True))
+    return bool(tensor.data_ptr() != 0 and (last + 1) * tensor.itemsize <= tensor.untyped_storage().nbytes())
 
 
 def same_bits(a: Data, b: Data) -> bool:

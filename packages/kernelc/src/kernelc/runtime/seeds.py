@@ -13,7 +13,7 @@ from .arrays import Array
 from .content import device_memory, plain
 from .elements import gradient_dtype
 from .entries import Entry
-from .memory import address_of, is_on_gpu
+from .memory import address_of, is_on_gpu, shown
 from .reverse import Sweep
 
 
@@ -109,5 +109,5 @@ def _weights(a: Array, given: Any) -> Any:
             raise TypeError(held.dtype)
         return held.astype(gradient_dtype(a.element), copy=False)
     except (TypeError, ValueError):
-        raise TapeError(f"the weights of an array are numbers, not {given!r}",
+        raise TapeError(f"the weights of an array are numbers, not {shown(given)}",
                         advice="give one number for each of its elements") from None  # fmt: skip

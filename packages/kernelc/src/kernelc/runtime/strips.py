@@ -108,9 +108,14 @@ def add_launch(
     return step
 
 
+def is_alone(binary: Any, total: int) -> bool:
+    """Whether a launch is nothing but one call of the machine code."""
+    return not binary.rows and (not binary.strips or total < _LEAST_THREADS)
+
+
 def launch(binary: Any, block: bytes, total: int, args: list[Any], parts: int = 1) -> Any:
     """Run a launch outside of a program."""
-    if not binary.rows and (not binary.strips or total < _LEAST_THREADS):
+    if is_alone(binary, total):
         return _native.launch(binary.entry, block, total, binary.parallel)
     program = _native.Program()
     add_launch(program, binary, block, total, args, Scratch(), True, parts=parts)

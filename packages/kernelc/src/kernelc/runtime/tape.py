@@ -5,9 +5,10 @@ What is recorded, and how, is in recorder.py; which memory is kept for the way b
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import wraps
 from operator import is_not
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -25,6 +26,19 @@ from .reverse import Sweep
 from .seeds import Asked, read_seeds
 from .storage import clock
 from .tangents import Push
+
+Method = TypeVar("Method", bound=Callable[..., Any])
+
+
+def _in_turn(method: Method) -> Method:
+    """Decorator: threads that share a tape take turns. Each tells its programs where its weights are, and runs them."""
+
+    @wraps(method)
+    def call(self: Tape, *args: Any, **named: Any) -> Any:
+        with self._turn:
+            return method(self, *args, **named)
+
+    return call  # type: ignore[return-value]
 
 
 class Tape(Recorder):
@@ -53,6 +67,7 @@ class Tape(Recorder):
 
     # -- running again
     @public
+    @_in_turn
     def replay(self) -> None:
         """Run the recorded program again, with what the arrays hold now."""
         if recording.records(self):
@@ -63,7 +78,7 @@ class Tape(Recorder):
         launches.apply_settings()
         done = False
         try:
-            failure = self._forward.run()
+            failure = _run(self._forward)
             done = True
         finally:
             now = clock.tick()
@@ -82,6 +97,7 @@ class Tape(Recorder):
 
     # -- going back
     @public
+    @_in_turn
     def backward(
         self, loss: Array | None = None, grads: Mapping[Array, Any] | None = None, *, add: bool = True
     ) -> None:
@@ -98,12 +114,13 @@ class Tape(Recorder):
         else:
             sweep, weights = self._prepare(loss, grads, add)
         launches.apply_settings()
-        failure = sweep.program.run()
+        failure = _run(sweep.program)
         del weights  # their memory was read until here
         self._report_sweep(failure, sweep.codes)
 
     # -- going along
     @public
+    @_in_turn
     def jvp(self, tangents: Mapping[Array, Any], outputs: Sequence[Array] | None = None) -> dict[Array, Array]:
         """The derivatives of `outputs` along directions of arrays: `tape.jvp({x: dx}) -> {y: dy}`.
 
@@ -122,10 +139,11 @@ class Tape(Recorder):
         push = self._push(list(directions), results, number)
         push.give(directions)
         launches.apply_settings()
-        self._report_sweep(push.program.run(), push.codes)
+        self._report_sweep(_run(push.program), push.codes)
         return {a: _result(a, stacked(push.take(k), count)) for a, k in zip(asked, results, strict=True)}
 
     @public
+    @_in_turn
     def hvp(self, loss: Array, tangents: Mapping[Array, Any]) -> dict[Array, Array]:
         """Products of the Hessian of a one-element loss with directions: `tape.hvp(loss, {x: v}) -> {x: Hv}`.
 
@@ -151,7 +169,7 @@ class Tape(Recorder):
             curve = self._sweeps[key] = Curve(self, ones, list(directions), number)
         curve.give(directions)
         launches.apply_settings()
-        self._report_sweep(curve.program.run(), curve.codes)
+        self._report_sweep(_run(curve.program), curve.codes)
         return {a: _result(a, stacked(curve.take(self._known(a)), count)) for a in given}
 
     def _entry_span(self, a: Array) -> Any:
@@ -230,6 +248,7 @@ class Tape(Recorder):
             advice="mark the leaves: kc.array(…, requires_grad=True); kc.explain(kernel) shows cuts")  # fmt: skip
 
     # -- housekeeping
+    @_in_turn
     def zero(self) -> None:
         """Clear the gradients of every array on the tape."""
         grads = [storage.grad for storage in self._active if storage.grad is not None]
@@ -242,6 +261,17 @@ class Tape(Recorder):
     def memory(self) -> int:
         """Bytes that the tape keeps for the reverse sweep: copies of overwritten arrays, states of checkpoints."""
         return sum(c.nbytes for c in self._copies.values()) + sum(bytes() for bytes in self._keepers)
+
+
+def _run(program: Any) -> Any:
+    """Run a program of the tape; what failed in it, or None."""
+    try:
+        return program.run()
+    except RuntimeError as error:
+        if str(error) != "the program is running":  # it is the user's
+            raise
+        raise TapeError("a tape is asked to run by an operation that it runs",
+                        advice="record what the operation needs on a tape of its own") from None  # fmt: skip
 
 
 def _place(a: Array) -> tuple[Any, ...]:

@@ -7,6 +7,7 @@ is about to overwrite one of them, a copy is kept first. The reverse sweep then 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from threading import RLock
 from typing import Any
 
 import numpy as np
@@ -50,6 +51,8 @@ class Versions:
         """Programs that were made for a question, backwards or along."""
         self._last: Asked | None = None
         self._replayable = True
+        self._turn = RLock()
+        """Held by the thread whose sweep, replay or push it is."""
         self._clearing, self._cleared = _native.Program(), list[np.ndarray[Any, Any]]()
 
     def _carries(self, array: Array) -> bool:

@@ -34,7 +34,8 @@ _STRIPES = (*"0123456789abcdef", "probe")
 Answer = TypeVar("Answer")
 
 _REFUSALS = {
-    *(errno.ENOSPC, errno.EDQUOT),  # full
+    *(errno.ENOSPC, errno.EDQUOT, errno.EFBIG),  # full, or a file beyond what this process may write
+    errno.ENAMETOOLONG,
     *(errno.EROFS, errno.EACCES, errno.EPERM),  # not ours to write
     *(errno.ENOENT, errno.ENOTDIR, errno.EEXIST, errno.ELOOP),  # removed under our feet, or something else is there
     *(errno.ENOLCK, errno.ENOTSUP, errno.ENOSYS),  # a disk without locks

@@ -29,7 +29,7 @@ from ..runtime.recording import open_tapes
 from ..runtime.reports import report
 from ..structs import kept
 from .calls import ELEMENTS, wants_graph
-from .sharing import is_seen
+from .sharing import is_seen, memory_of
 
 Known = dict[Any, "Direct | None"]
 """The kinds of launches that an operation has seen; None for those that go over arrays."""
@@ -127,6 +127,8 @@ class _Kind(NamedTuple):
     def words(self, shape: tuple[int, ...], value: torch.Tensor | None, grad: torch.Tensor | None = None) -> bytes:
         """The words of contiguous memory in an argument block; without pointers to what the kernel does not touch."""
         at, grad_at = 0 if value is None else value.data_ptr(), 0 if grad is None else grad.data_ptr()
+        if at == 0 and value is not None and value.numel():
+            memory_of(value)  # its storage was freed: this says so
         return PACKERS[self.ndim](at, grad_at, 0, 0, 0, *_sizes(shape, self.ndim, self.itemsize))
 
 

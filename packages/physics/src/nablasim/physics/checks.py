@@ -96,8 +96,42 @@ def nearest(name: str, names: Iterable[str]) -> str:
     return "did you mean " + " or ".join(map(repr, close)) + "?"
 
 
+def check_numbers(name: str, value: Any) -> None:
+    """Refuse what NumPy would make other numbers of: masked entries, imaginary parts, texts and dates."""
+    if np.ma.is_masked(value):
+        raise ValueError(f"{name} has masked entries: say what they are, with value.filled(...)")
+    kind = getattr(getattr(value, "dtype", None), "kind", "f")
+    if kind not in "biufO" or (hasattr(value, "is_complex") and value.is_complex()):
+        raise ValueError(f"{name} is made of real numbers, not of {value.dtype}")
+
+
 def _numbers(name: str, value: ArrayLike) -> NDArray[np.float64]:
+    if getattr(value, "requires_grad", False):
+        raise ValueError(
+            f"{name} requires a gradient, and a scene holds plain numbers: build the model with numbers, then "
+            "model.replace({name: value}), which carries gradients"
+        )
     try:
-        return np.array(value, np.float64)
-    except (TypeError, ValueError):
+        found = np.asarray(value)
+        check_numbers(name, value)
+        check_numbers(name, found)
+        return found.astype(np.float64)
+    except (TypeError, ValueError) as error:
+        if str(error).startswith(name):
+            raise
         raise ValueError(f"{name} is made of numbers, not {value!r}") from None
+
+
+STICK = 1e12
+"""As kf (N s/m): what it holds does not slip at all, as long as it can be held. No step is too long for that."""
+
+
+def rubs(name: str, friction: str, kf: float | None) -> float | None:
+    """The kf of a law of friction: that which was given, or `STICK`."""
+    if friction not in ("relaxed", "stick"):
+        raise ValueError(f'{name}: friction is "relaxed" or "stick", not {friction!r}')
+    if friction == "relaxed":
+        return kf
+    if kf is not None:
+        raise ValueError(f'{name}: friction="stick" has no kf, which is how firmly relaxed friction holds; leave out kf')
+    return STICK

@@ -14,6 +14,7 @@ A batch of cameras has one more dimension in front of what differs between them:
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -23,13 +24,16 @@ from nablasim.render.either import as_one, first_tensor, is_tensor, library, lik
 
 Points = Any
 """A NumPy array, anything that becomes one, or a torch tensor; the last axis holds the coordinates."""
+NEVER = 1e12
+"""A squared radius that no picture reaches."""
 Number = Any
 """A number, or a tensor of one element that may require a gradient; (B) of them for a batch."""
 
 
 @dataclass(frozen=True, eq=False)
 class Camera:
-    """Where the camera is and what it sees: made by `Camera.look_at`, `Camera.orbit` or `Camera.opencv`."""
+    """Where the camera is and what it sees: made by `Camera.look_at`, `Camera.orbit` or `Camera.opencv`, or read from
+    files by `Camera.from_opencv`, `from_colmap` and `from_nerf`."""
 
     rotation: Points
     """(3, 3), or (B, 3, 3) for a batch: rows are the camera's right, up and backward axes in the world."""
@@ -42,6 +46,8 @@ class Camera:
     """fx, fy, cx, cy, skew in pixels of a calibrated camera, instead of half_height."""
     calibrated: tuple[int, int] | None = None
     """The size (height, width) that the intrinsics are for; pictures of other sizes are scaled."""
+    distortion: Points | None = None
+    """k1, k2, p1, p2, k3 of OpenCV's model, or the first of them; (B, 5) for a batch."""
 
     def __post_init__(self) -> None:
         check_shape("rotation", self.rotation, (3, 3), batch=True)
@@ -50,6 +56,8 @@ class Camera:
             check_finite("half_height", self.half_height)
         elif self.calibrated is None:
             raise ValueError("intrinsics are in pixels: give the size (height, width) of the picture, calibrated=")
+        if self.distortion is not None:
+            self._check_distortion()
         counts = {name: n for name, n in self._batches.items() if n is not None}
         if len(set(counts.values()) - {1}) > 1:
             raise ValueError(f"the cameras of a batch are as many in everything that differs, not {counts}")
@@ -100,12 +108,12 @@ class Camera:
         return cls.look_at(target + offset, target, up, fov=fov, scale=scale)
 
     @classmethod
-    def opencv(cls, K: Points, R: Points, t: Points, size: tuple[int, int]) -> Camera:
+    def opencv(cls, K: Points, R: Points, t: Points, size: tuple[int, int], distortion: Points | None = None) -> Camera:
         """A calibrated camera: x_camera = R x + t with x right, y down, z forward, and pixels u = K x_camera / z.
 
         `K` is the 3 × 3 matrix for pictures of `size` (height, width), where pixel (i, j) covers [j, j + 1) ×
-        [i, i + 1); if your K has pixel centres at whole numbers, add 0.5 to cx and cy. Lens distortion is not part of
-        it.
+        [i, i + 1); if your K has pixel centres at whole numbers, as OpenCV's own calibration, add 0.5 to cx and cy, or
+        use `Camera.from_opencv`. `distortion` is k1, k2, p1, p2, k3.
         """
         xp = library(K, R, t)
         K, R, t = (as_one(xp, v, K, R, t) for v in (K, R, t))
@@ -116,15 +124,84 @@ class Camera:
         flip = as_one(xp, [[1.0, 0, 0], [0, -1, 0], [0, 0, -1]], R)
         eye = -(xp.swapaxes(R, -1, -2) @ t[..., None])[..., 0]
         numbers = tuple(K[..., i, j] for i, j in ((0, 0), (1, 1), (0, 2), (1, 2), (0, 1)))
-        return cls(flip @ R, eye, intrinsics=numbers, calibrated=check_size(size))
+        return cls(flip @ R, eye, intrinsics=numbers, calibrated=check_size(size), distortion=_numbers(distortion))
+
+    @classmethod
+    def from_opencv(
+        cls, K: Points, R: Points | None = None, t: Points | None = None, size: tuple[int, int] | None = None,
+        distortion: Points | None = None,
+    ) -> Camera:  # fmt: skip
+        """As OpenCV's calibration gives it: `Camera.opencv`, or a file that cv2.FileStorage wrote (.yml, .xml, .json).
+
+        A file has `camera_matrix` (or K), and may have `distortion_coefficients`, `image_width` and `image_height`,
+        and a pose: R or rvec, and t or tvec. What is given beside it goes before. OpenCV's pixel centres are whole
+        numbers: half a pixel is added to cx and cy here, not in `Camera.opencv`.
+        """
+        from nablasim.render.camera_files import read_opencv
+
+        found = read_opencv(K) if isinstance(K, (str, Path)) else {"K": K}
+        given = {"R": R, "t": t, "size": size, "distortion": distortion}
+        found |= {name: value for name, value in given.items() if value is not None}
+        if "size" not in found:
+            raise ValueError("the size of the picture is missing: Camera.from_opencv(…, size=(height, width))")
+        xp = library(found["K"])
+        half = as_one(xp, [[0.0, 0, 0.5], [0, 0, 0.5], [0, 0, 0]], found["K"])
+        matrix = as_one(xp, found["K"], found["K"]) + half
+        return cls.opencv(
+            matrix, found.get("R", np.eye(3)), found.get("t", np.zeros(3)), found["size"], found.get("distortion")
+        )
+
+    @classmethod
+    def from_colmap(cls, folder: str | Path) -> dict[str, Camera]:
+        """The cameras of COLMAP's cameras and images (.txt or .bin) in a folder, by the name of the picture."""
+        from nablasim.render.camera_files import read_colmap
+
+        return {name: cls.opencv(**values) for name, values in read_colmap(folder).items()}
+
+    @classmethod
+    def from_nerf(cls, path: str | Path, size: tuple[int, int] | None = None) -> dict[str, Camera]:
+        """The cameras of NeRF's transforms.json (Blender's, Instant-NGP's, Nerfstudio's), by the path of the picture.
+
+        `size` (height, width) is needed where the file does not say it; a file with `camera_angle_x` alone has the
+        focal length that belongs to that width.
+        """
+        from nablasim.render.camera_files import read_nerf
+
+        return {name: cls.opencv(**values) for name, values in read_nerf(path, size).items()}
 
     # -- what the renderer needs
+    def _check_distortion(self) -> None:
+        found = plain(self.distortion)
+        if not self.perspective:
+            raise ValueError("an orthographic camera has no lens distortion: leave it out, or give fov= or K")
+        if found.ndim not in (1, 2) or not 1 <= found.shape[-1] <= 5 or found.dtype.kind not in "iuf":
+            raise ValueError(
+                f"distortion is k1, k2, p1, p2, k3, or the first of them, or (B, 5) for a batch, not of shape "
+                f"{found.shape}. OpenCV's rational, thin prism and tilted models (more than five numbers) and fisheye "
+                "lenses are others: undistort such pictures first, cv2.undistort"
+            )
+        check_finite("distortion", self.distortion)
+
+    @property
+    def bending(self) -> list[Number]:
+        """k1, k2, p1, p2, k3, and the squared radius, at depth 1, up to which they hold; 0 for lenses without any."""
+        if self.distortion is None:
+            return [0.0] * 6
+        numbers = [self.distortion[..., k] for k in range(np.shape(self.distortion)[-1])]
+        numbers = numbers if is_tensor(self.distortion) else [np.asarray(v, float) for v in numbers]
+        found = plain(self.distortion)
+        rows = np.zeros((*found.shape[:-1], 5))
+        rows[..., : found.shape[-1]] = found
+        edges = np.array([_turning_point(row) for row in rows.reshape(-1, 5)]).reshape(rows.shape[:-1])
+        return [*numbers, *[0.0] * (5 - len(numbers)), edges]
+
     @property
     def _batches(self) -> dict[str, int | None]:
         """How many there are of everything that may differ between cameras; None where it is one for all."""
         lens = (self.half_height,) if self.intrinsics is None else self.intrinsics
         sizes = {"rotation": np.shape(self.rotation)[:-2], "eye": np.shape(self.eye)[:-1],
-                 "lens": max((np.shape(v) for v in lens), key=len)}  # fmt: skip
+                 "lens": max((np.shape(v) for v in lens), key=len),
+                 "distortion": np.shape(self.distortion)[:-1] if self.distortion is not None else ()}  # fmt: skip
         return {name: int(shape[0]) if shape else None for name, shape in sizes.items()}
 
     @property
@@ -167,9 +244,27 @@ class Camera:
         depth = -view[..., 2]
         x, y = view[..., 0], view[..., 1]
         if self.perspective:
-            x, y = x / depth, y / depth
+            x, y = self._bent(x / depth, y / depth)
         kx, ky, ox, oy, skew = (_column(like(v, view)) for v in self.lens((1.0, aspect)))
         return _stack(kx * x + skew * y + ox, ky * y + oy), depth + 0 * kx
+
+    def _bent(self, x: Points, y: Points) -> tuple[Points, Points]:
+        """Where the lens shows points of the plane at depth 1: the same as kernels.triangles.bent."""
+        if self.distortion is None:
+            return x, y
+        k1, k2, p1, p2, k3, edge = (_column(like(v, x)) for v in self.bending)
+        xp = library(x)
+        r2 = x * x + y * y
+        outside = r2 > edge
+        shrink = xp.where(outside, (edge / xp.where(outside, r2, edge + 0 * r2)) ** 0.5, 1 + 0 * r2)
+        a, b = x * shrink, y * shrink
+        s2 = a * a + b * b
+        radial = 1 + s2 * (k1 + s2 * (k2 + s2 * k3)) * shrink
+        across = 2 * a * b
+        return (
+            x * radial + p2 * (s2 + 2 * a * a) - p1 * across,
+            y * radial - p1 * (s2 + 2 * b * b) + p2 * across,
+        )
 
     def to_pixels(self, points: Points, size: tuple[int, int]) -> tuple[Points, Points]:
         """(row, column) as real numbers (..., 2) in a picture of `size` (height, width), and depth (...).
@@ -215,6 +310,18 @@ def _one_or_many(name: str, value: Any) -> Any:
     if found.ndim > 1 or found.dtype.kind not in "iuf":
         raise ValueError(f"{name} is a number, or (B) of them for a batch, not {value!r}")
     return found
+
+
+def _numbers(value: Points | None) -> Points | None:
+    return value if value is None or is_tensor(value) else np.asarray(value, float)
+
+
+def _turning_point(row: Any) -> float:
+    """The squared radius at which r (1 + k1 r² + k2 r⁴ + k3 r⁶) stops to grow; far away if it never does."""
+    k1, k2, _, _, k3 = row
+    roots = np.roots([7 * k3, 5 * k2, 3 * k1, 1.0])
+    real = roots.real[(np.abs(roots.imag) < 1e-9 * np.abs(roots)) & (roots.real > 0)]
+    return float(min(real.min(initial=NEVER), NEVER))
 
 
 def _number(value: Any) -> Number:

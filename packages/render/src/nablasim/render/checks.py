@@ -88,12 +88,33 @@ def check_objects(objects: Any, faces: int) -> None:
         raise ValueError(f"objects are whole numbers, not {plain(objects).dtype}")
 
 
+def is_several(texture: Any) -> bool:
+    """Whether a list of textures is given, and not one."""
+    return isinstance(texture, (list, tuple)) and any(len(np.shape(t)) >= 3 for t in texture)
+
+
 def check_texture(texture: Any) -> None:
-    shape = tuple(np.shape(texture))
-    if len(shape) != 3 or shape[2] != 3 or min(shape) < 1:
-        raise ValueError(f"a texture is (height, width, 3), at least one texel, not of shape {shape}")
-    check_paint("texture", texture)
-    check_shape("texture", texture, shape)
+    """One texture, or several."""
+    for one in texture if is_several(texture) else [texture]:
+        shape = tuple(np.shape(one))
+        if len(shape) not in (3, 4) or shape[-1] not in (3, 4) or min(shape) < 1:
+            raise ValueError(
+                f"a texture is (height, width, 3), or 4 with opacity, at least one texel, not of shape {shape}. With "
+                "one for each frame of a batch it is (B, height, width, 3)"
+            )
+        check_paint("texture", one)
+        check_shape("texture", one, shape)
+
+
+def check_which(name: str, index: Any, faces: int, count: int) -> None:
+    """Numbers of things for each face, -1 for none."""
+    check_shape(name, index, (faces,), why="one number per face")
+    found = plain(index)
+    if found.dtype.kind not in "iu" and faces:
+        raise ValueError(f"{name} are whole numbers, not {found.dtype}")
+    if found.size and (found.min() < -1 or found.max() >= count):
+        bad = int(np.flatnonzero((found < -1) | (found >= count))[0])
+        raise ValueError(f"{name}[{bad}] is {found[bad]}, but there are {count}, from 0 to {count - 1}; -1 is none")
 
 
 def check_uvs(uvs: Any, uv_faces: Any, count: int, faces: int, *, batch: bool = False) -> tuple[int, ...]:
@@ -127,6 +148,33 @@ def shaped(name: str, value: Any, shape: tuple[int, ...]) -> Any:
         raise ValueError(f"{name} must {wanted}, not {tuple(value.shape)}")
     check_finite(name, value)
     return value
+
+
+def shaped_rows(name: str, value: Any, shape: tuple[int, ...]) -> Any:
+    """(1, ...) for a value of this shape, or (n, ...) for one with the frames of a batch in front."""
+    many = len(np.shape(value)) == len(shape) + 1 and np.shape(value)[0] > 0
+    found = shaped(name, value, (np.shape(value)[0], *shape) if many else shape)
+    return found if many else found.reshape(1, *shape)
+
+
+def colours(name: str, value: Any) -> Any:
+    """(1, 3), or (n, 3) for a colour of each frame."""
+    return shaped_rows(name, value, (3,)) if len(np.shape(value)) == 2 else colour(name, value).reshape(1, 3)
+
+
+def backdrop(value: Any, size: tuple[int, int]) -> Any:
+    """A background as (n, height, width, 3): a colour is a picture of one pixel."""
+    name, dimensions = "background", len(np.shape(value))
+    if dimensions < 3:
+        return colours(name, value).reshape(-1, 1, 1, 3)
+    check_paint(name, value)
+    shape = tuple(np.shape(value))
+    if dimensions > 4 or shape[-3:] != (*size, 3):
+        raise ValueError(
+            f"background has shape {shape}: a picture behind one of {size[0]} × {size[1]} pixels is "
+            f"{(*size, 3)}, with frames in front for one each. Scale it: render.read_video(path, size={size}).frames[0]"
+        )
+    return shaped(name, value, shape).reshape(-1, *shape[-3:])
 
 
 def colour(name: str, value: Any) -> Any:

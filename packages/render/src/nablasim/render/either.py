@@ -14,6 +14,13 @@ def is_tensor(value: Any) -> bool:
     return hasattr(value, "new_tensor")
 
 
+def check_no_mask(value: Any) -> None:
+    """NumPy and torch would draw what lies below the mask."""
+    if isinstance(value, np.ma.MaskedArray) and np.ma.is_masked(value):
+        raise ValueError("elements of an array are masked, and pictures know no masks: say what they are, "
+                         "with value.filled(...)")  # fmt: skip
+
+
 def first_tensor(values: Any) -> Any:
     """The first tensor among values; None if there is none."""
     return next((v for v in values if is_tensor(v)), None)
@@ -30,6 +37,7 @@ def library(*values: Any) -> Any:
 
 def plain(value: Any) -> Any:
     """The numbers of a value, as NumPy has them."""
+    check_no_mask(value)
     return value.detach().cpu().numpy() if is_tensor(value) else np.asarray(value)
 
 

@@ -17,15 +17,17 @@ import kernelc as kc
 from nablasim.render.camera import Camera
 from nablasim.render.checks import (
     NO_UVS,
+    backdrop,
     check_faces,
     check_objects,
     check_paint,
     check_shape,
     check_texture,
     check_uvs,
-    colour,
+    check_which,
+    is_several,
 )
-from nablasim.render.either import concatenated, is_tensor
+from nablasim.render.either import check_no_mask, concatenated, is_tensor
 from nablasim.render.kernels.bands import copy_points
 from nablasim.render.lights import Light, Material, pack
 
@@ -50,20 +52,27 @@ class Inputs:
     shines: bool
     harmonics: bool
     objects: Any
+    repeats: tuple[bool, ...]
+    """Of each texture."""
+    mixed: bool
+    """Whether there are textures, and faces without one."""
+    directions: int
+    """How many of the lamps are directions."""
 
     @property
     def shape_key(self) -> tuple[Any, ...]:
         """What decides about kernels beside names and shapes."""
         return (
             self.frames, self.faces, self.is_batch, self.perspective, self.moved_perspective, self.clips, self.lit,
-            self.shines, self.harmonics, self.objects.tobytes() if self.objects.any() else None,
+            self.shines, self.harmonics, self.objects.tobytes() if self.objects.any() else None, self.repeats,
+            self.mixed, self.directions,
         )  # fmt: skip
 
 
 def gather(
     mesh: Mapping[str, Any], camera: Camera, size: tuple[int, int], *, near: float, far: float, warns: bool,
     lights: Sequence[Light] | None, material: Material, shines: bool, background: Any, moved: Any,
-    moved_camera: Camera | None,
+    moved_camera: Camera | None, wrap: str,
 ) -> Inputs:  # fmt: skip
     """Check everything, and bring it into the shapes that the kernels read. With `warns`, faces that are lost because
     they are nearer than `near` are named."""
@@ -78,9 +87,11 @@ def gather(
     # Kernels look up a face also for slots that hold none, so there is always one to look up.
     found["faces"] = make.whole(mesh["faces"] if face_count else np.zeros((1, 3), np.int32))
     _add_paint(found, mesh, make, count, face_count)
+    repeats, mixed, materials = _add_textures(found, mesh, make, (count, face_count), wrap, material)
     found |= {"pose": make.real(pose_of(camera)), "lens": make.real(lens_of(camera, size))}
-    found["background"] = make.real(colour("background", background)).reshape(1, 3)
-    packed = pack(lights, material, shines=shines) if lights is not None else None
+    behind = backdrop(background, size)
+    found["background"] = make.real(behind)
+    packed = pack(lights, materials, shines=shines) if lights is not None else None
     if packed is not None:
         found |= {n: make.real(getattr(packed, n)) for n in ("sky", "material", "lights")}
     other = moved_camera or camera
@@ -89,7 +100,7 @@ def gather(
         if found["moved"].shape[1] != count:
             raise ValueError(f"moved has {found['moved'].shape[1]} vertices, but there are {count}")
         found |= {"moved_pose": make.real(pose_of(other)), "moved_lens": make.real(lens_of(other, size))}
-    frames = _frames({n: v.shape[0] for n, v in found.items() if n not in ("faces", "uv_faces", "texture")})
+    frames = _frames({n: v.shape[0] for n, v in found.items() if n not in ("faces", "uv_faces", "kinds")})
     is_batch = make.is_batch or camera.is_batch or frames > 1
     objects = np.zeros(max(face_count, 1), np.int32)
     if mesh.get("objects") is not None:
@@ -102,6 +113,7 @@ def gather(
         list(found), list(found.values()), frames, face_count, is_batch, on_tape, camera.perspective, other.perspective,
         on_tape or bool((depth < near + 1e-5 * abs(near)).any() or (depth > far - 1e-5 * abs(far)).any()),
         packed is not None, packed is not None and packed.shines, packed is not None and packed.harmonics, objects,
+        repeats, mixed, packed.directions if packed is not None else 0,
     )  # fmt: skip
 
 
@@ -143,18 +155,45 @@ def _add_paint(found: dict[str, Any], mesh: Mapping[str, Any], make: Any, count:
             given = check_shape(name, _numpy(value), shape, why=why, batch=True)
             rows = _framed(make.real(value), given)
             found[name] = rows if rows.shape[1] else make.real(np.ones((1, 1, 3)))
-    texture, uvs = mesh.get("texture"), mesh.get("uvs")
-    if texture is None:
-        return
-    check_texture(_numpy(texture))
-    if uvs is None:
-        raise ValueError(NO_UVS)
-    uv_faces = mesh.get("uv_faces")
-    given = check_uvs(_numpy(uvs), None if uv_faces is None else _numpy(uv_faces), count, faces, batch=True)
-    found["texture"] = make.real(texture)
-    found["uvs"] = _framed(make.real(uvs), given)
-    if uv_faces is not None:
-        found["uv_faces"] = make.whole(uv_faces)
+
+
+def _add_textures(
+    found: dict[str, Any], mesh: Mapping[str, Any], make: Any, counts: tuple[int, int], wrap: str, material: Material
+) -> tuple[tuple[bool, ...], bool, list[Material]]:
+    """Textures, where they lie on faces, and which texture and material each face has. Gives whether textures repeat,
+    whether some faces have none, and all materials, that of faces without one first."""
+    (count, faces), texture, uvs = counts, mesh.get("texture"), mesh.get("uvs")
+    own = mesh.get("material")
+    materials = [] if own is None else list(own) if isinstance(own, (list, tuple)) else [own]
+    kinds = np.zeros((max(faces, 1), 2), np.int32)
+    kinds[:faces, 1] = _which("material_index", mesh.get("material_index"), faces, len(materials)) + 1
+    repeats: tuple[bool, ...] = ()
+    if texture is not None:
+        textures = list(texture) if is_several(texture) else [texture]
+        check_texture([_numpy(t) for t in textures] if is_several(texture) else _numpy(texture))
+        if uvs is None:
+            raise ValueError(NO_UVS)
+        uv_faces = mesh.get("uv_faces")
+        given = check_uvs(_numpy(uvs), None if uv_faces is None else _numpy(uv_faces), count, faces, batch=True)
+        for k, one in enumerate(textures):
+            found[f"texture {k}"] = make.pictures(one)
+        found["uvs"] = _framed(make.real(uvs), given)
+        if uv_faces is not None:
+            found["uv_faces"] = make.whole(uv_faces)
+        kinds[:faces, 0] = _which("texture_index", mesh.get("texture_index"), faces, len(textures))
+        ways = mesh.get("wrap")
+        each = [ways] * len(textures) if ways is None or isinstance(ways, str) else list(ways)
+        repeats = tuple((way or wrap) == "wrap" for way in each)
+    found["kinds"] = make.whole(kinds)
+    return repeats, bool(repeats) and bool((kinds[:faces, 0] < 0).any()), [material, *materials]
+
+
+def _which(name: str, index: Any, faces: int, count: int) -> Any:
+    """Which of so many things each face has: the first, if there are some and nothing is said."""
+    if index is None:
+        return np.full(faces, 0 if count else -1, np.int32)
+    check_which(name, _numpy(index), faces, count)
+    return _numpy(index)
 
 
 def _framed(value: Any, numbers: tuple[int, ...]) -> Any:
@@ -180,8 +219,8 @@ def pose_of(camera: Camera) -> Any:
 
 
 def lens_of(camera: Camera, size: tuple[int, int]) -> Any:
-    """(n, 5), one row where all cameras of a batch have the same."""
-    return _side_by_side(*((number, 1) for number in camera.lens(size)))
+    """(n, 11), one row where all cameras of a batch have the same."""
+    return _side_by_side(*((number, 1) for number in (*camera.lens(size), *camera.bending)))
 
 
 def _side_by_side(*parts: tuple[Any, int]) -> Any:
@@ -227,9 +266,15 @@ class _Tensors:
             )
         if is_tensor(value):
             return value.to(self.vertices)
+        check_no_mask(value)
         return torch.from_numpy(np.array(value, dtype=_numpy(self.vertices[:0]).dtype))
 
+    def pictures(self, value: Any) -> Any:
+        value = self.real(value)
+        return value if value.ndim == 4 else value[None]
+
     def whole(self, value: Any) -> Any:
+        check_no_mask(value)
         return (value if is_tensor(value) else torch.from_numpy(np.array(value))).to(torch.int32)
 
 
@@ -263,12 +308,20 @@ class _Arrays:
             return value
         if is_tensor(value):
             value = kc.array(value).numpy()  # refuses one whose gradient would be lost
+        check_no_mask(value)
         return kc.array(np.array(value, dtype=self.dtype))
 
+    def pictures(self, value: Any) -> Any:
+        array = self.real(value)
+        shape = array.numpy().shape
+        return array.reals().reshape(*(shape if len(shape) == 4 else (1, *shape)))
+
     def whole(self, value: Any) -> Any:
+        check_no_mask(value)
         return value if is_array(value) else kc.array(_numpy(value).astype(np.int32))
 
 
 def _floats(value: Any) -> Any:
+    check_no_mask(value)
     array = np.array(value)
     return array if array.dtype in (np.float32, np.float64) else array.astype(np.float64 if array.size else np.float32)

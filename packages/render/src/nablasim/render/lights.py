@@ -1,6 +1,7 @@
 """Lights and materials: plain descriptions, and how they are packed for the kernels.
 
-Every number may be a tensor that requires a gradient. `to_light` points from the surface to the light.
+Every number may be a tensor that requires a gradient. `to_light` points from the surface to the light. What a light is
+made of may have one more dimension in front, for the frames of a batch.
 """
 
 from __future__ import annotations
@@ -11,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from nablasim.render.checks import colour, shaped
-from nablasim.render.either import flattened, is_tensor, plain
+from nablasim.render.checks import colours, shaped, shaped_rows
+from nablasim.render.either import concatenated, flattened, is_tensor, plain
 
 Color = Any
 """Three numbers, one for grey, or a tensor of them."""
@@ -71,11 +72,12 @@ class Lighting:
     """Lights and a material as numbers: what the kernels read."""
 
     sky: Any
-    """(1, 30): ambient light, then nine coefficients of each channel."""
+    """(1, 30), or (frames, 30): ambient light, then nine coefficients of each channel."""
     material: Any
-    """(1, 4)."""
+    """(1, materials, 4): that of faces without one first."""
     lights: Any
-    """(1, n, 10): 1 for a point, its position or direction, colour, colour of highlights."""
+    """(1 or frames, n, 10): 1 for a point, its position or direction, colour, highlights' colour. Directions first."""
+    directions: int
     shines: bool
     harmonics: bool
 
@@ -93,36 +95,58 @@ def check_lights(lights: Any, material: Any) -> None:
         raise TypeError(f"the material is a render.Material, not {type(material).__name__}")
 
 
-def pack(lights: Sequence[Light], material: Material, *, shines: bool) -> Lighting:
+def pack(lights: Sequence[Light], materials: Sequence[Material], *, shines: bool) -> Lighting:
     """Check lights and put them into arrays; tensors among them make all of them tensors."""
-    check_lights(lights, material)
-    ambient: Any = np.zeros(3)
-    waves: Any = np.zeros((9, 3))
+    for material in materials:
+        check_lights(lights, material)
+    ambient: Any = np.zeros((1, 3))
+    waves: Any = np.zeros((1, 9, 3))
     harmonics = False
-    rows = []
+    rows: list[tuple[bool, Any]] = []
     for light in lights:
         if isinstance(light, Ambient):
-            ambient = _add(ambient, colour("color of a light", light.color))
+            ambient = _add(ambient, colours("color of a light", light.color))
         elif isinstance(light, SphericalHarmonics):
-            waves, harmonics = _add(waves, shaped("coefficients of a light", light.coefficients, (9, 3))), True
+            more = shaped_rows("coefficients of a light", light.coefficients, (9, 3))
+            waves, harmonics = _add(waves, more), True
         else:
-            rows.append(_packed(light))
+            rows.append((isinstance(light, Point), _packed(light)))
     names = ("ka", "kd", "ks", "shininess")
-    numbers = flattened([shaped(f"{n} of a material", getattr(material, n), ()) for n in names])
-    table = flattened(rows).reshape(1, len(rows), 10) if rows else np.zeros((1, 0, 10))
-    return Lighting(flattened([ambient, waves]).reshape(1, 30), numbers.reshape(1, 4), table, shines, harmonics)
+    numbers = flattened([shaped(f"{n} of a material", getattr(m, n), ()) for m in materials for n in names])
+    lamps = [row[:, None] for is_point in (False, True) for kind, row in rows if kind is is_point]
+    table = _beside(lamps, 1) if lamps else np.zeros((1, 0, 10))
+    return Lighting(
+        _beside([ambient, waves.reshape(-1, 27)], 1), numbers.reshape(1, len(materials), 4), table,
+        sum(not is_point for is_point, _ in rows), shines, harmonics,
+    )  # fmt: skip
 
 
 def _packed(light: Directional | Point) -> Any:
-    """One row of the table of lights."""
-    diffuse = colour("color of a light", light.color)
-    specular = diffuse if light.specular is None else colour("specular of a light", light.specular)
+    """One row of the table of lights, or one for each frame: (n, 10)."""
+    diffuse = colours("color of a light", light.color)
+    specular = diffuse if light.specular is None else colours("specular of a light", light.specular)
     if isinstance(light, Point):
-        return flattened([1.0, shaped("position of a light", light.position, (3,)), diffuse, specular])
-    to_light = shaped("to_light of a light", light.to_light, (3,))
-    if not plain(to_light).any():
+        position = shaped_rows("position of a light", light.position, (3,))
+        return _beside([np.ones((1, 1)), position, diffuse, specular], 1)
+    to_light = shaped_rows("to_light of a light", light.to_light, (3,))
+    if not plain(to_light).any(-1).all():
         raise ValueError("to_light of a light is (0, 0, 0), which is no direction: it points from the surface to it")
-    return flattened([0.0, to_light, diffuse, specular])
+    return _beside([np.zeros((1, 1)), to_light, diffuse, specular], 1)
+
+
+def _beside(parts: Sequence[Any], axis: int) -> Any:
+    """Rows of several parts side by side, where each has one for all frames, or one for each."""
+    frames = max(p.shape[0] for p in parts)
+    for p in parts:
+        if p.shape[0] not in (1, frames):
+            raise ValueError(f"lights are given for {p.shape[0]} frames and for {frames}: they must agree, or be one")
+    return concatenated([_repeated(p, frames) for p in parts], axis)
+
+
+def _repeated(rows: Any, frames: int) -> Any:
+    if rows.shape[0] == frames:
+        return rows
+    return rows.expand(frames, *rows.shape[1:]) if is_tensor(rows) else np.repeat(rows, frames, 0)
 
 
 def _add(a: Any, b: Any) -> Any:

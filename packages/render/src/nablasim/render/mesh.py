@@ -16,14 +16,18 @@ from numpy.typing import NDArray
 
 from nablasim.render.checks import (
     NO_UVS,
+    check_choice,
     check_faces,
     check_objects,
     check_paint,
     check_shape,
     check_texture,
     check_uvs,
+    check_which,
+    is_several,
 )
 from nablasim.render.either import concatenated, is_tensor, library, plain
+from nablasim.render.lights import Material
 
 Values = Any
 """A NumPy array, anything that becomes one, or a torch tensor."""
@@ -46,11 +50,20 @@ class Mesh:
     uv_faces: Values | None = None
     """(m, 3) whole numbers: which uv each corner of a face has; those of its vertices if not given."""
     texture: Values | None = None
-    """(height, width, 3): row 0 on top, so that v = 0 is the bottom edge."""
+    """(height, width, 3), or 4 with opacity: row 0 on top, so that v = 0 is the bottom edge. (B, height, width, 3) is
+    one for each frame of a batch; a list are several, of which `texture_index` says which one a face has."""
     normals: Values | None = None
     """(n, 3) by vertex."""
     objects: Values | None = None
     """(m) which object a face belongs to; 0 if not given."""
+    texture_index: Values | None = None
+    """(m) which texture a face has; -1 for none, so that colours are seen. The first if not given."""
+    wrap: str | Sequence[str | None] | None = None
+    """What lies outside of textures, "clamp" or "wrap", for all or for each; what the renderer says if not given."""
+    material: Material | Sequence[Material] | None = None
+    """How light is reflected: one, or several, of which `material_index` says which one a face has."""
+    material_index: Values | None = None
+    """(m) which material a face has; -1 for that of the renderer. The first if not given."""
 
     def __post_init__(self) -> None:
         check_mesh(self)
@@ -69,7 +82,21 @@ class Mesh:
 
     def painted(self, color: Any) -> Mesh:
         """The mesh in one colour."""
-        return self.replace(colors=color, face_colors=None, texture=None)
+        return self.replace(colors=color, face_colors=None, texture=None, texture_index=None, wrap=None)
+
+    @property
+    def textures(self) -> list[Values]:
+        """All textures, none or one or several."""
+        if self.texture is None:
+            return []
+        return list(self.texture) if is_several(self.texture) else [self.texture]
+
+    @property
+    def materials(self) -> list[Material]:
+        """All materials of its own."""
+        if self.material is None:
+            return []
+        return list(self.material) if isinstance(self.material, (list, tuple)) else [self.material]  # type: ignore[list-item]
 
     @property
     def vertex_colors(self) -> Values | None:
@@ -118,15 +145,10 @@ class Mesh:
 
 
 def join(meshes: Sequence[Mesh]) -> Mesh:
-    """Several meshes as one. All have colours (by vertex or by face; white where there are none), or all have uvs of
-    one texture, which the first mesh holds."""
+    """Several meshes as one, each with its textures, materials and colours, by vertex or by face; white where there are
+    none. Normals that are given stay if all meshes have some."""
     if not meshes:
         raise ValueError("no meshes to join")
-    textures = {id(m.texture): m.texture for m in meshes if m.texture is not None}
-    if len(textures) > 1 or (textures and any(m.texture is None for m in meshes)):
-        raise ValueError(
-            "meshes with different textures cannot be joined: put their pictures into one texture, and pass it to each"
-        )
     offsets = np.cumsum([0, *(np.shape(m.vertices)[-2] for m in meshes)])
     faces = np.concatenate([plain(m.faces) + n for m, n in zip(meshes, offsets)]).astype(np.int32)
     values: dict[str, Any] = {
@@ -134,21 +156,52 @@ def join(meshes: Sequence[Mesh]) -> Mesh:
         "faces": faces,
         "objects": np.repeat(np.arange(len(meshes), dtype=np.int32), [len(m.faces) for m in meshes]),
     }
-    if textures:
-        values["texture"] = next(iter(textures.values()))
-        starts = np.cumsum([0, *(len(plain(m.uvs)) for m in meshes)])
-        indices = [plain(m.faces if m.uv_faces is None else m.uv_faces) + n for m, n in zip(meshes, starts)]
-        values |= {
-            "uvs": concatenated([m.uvs for m in meshes], 0),
-            "uv_faces": np.concatenate(indices).astype(np.int32),
-        }
-    elif any(m.face_colors is not None for m in meshes):
+    if any(m.texture is not None for m in meshes):
+        values |= _joined_textures(meshes)
+    if any(m.material is not None for m in meshes):
+        values["material"], values["material_index"], _ = _joined(
+            [(m.materials, [None] * len(m.materials), m.material_index, len(m.faces)) for m in meshes]
+        )
+    if any(m.face_colors is not None for m in meshes):
         values["face_colors"] = concatenated([_face_colors(m) for m in meshes], 0)
     elif any(m.colors is not None for m in meshes):
         values["colors"] = concatenated([_white(m) if m.colors is None else m.vertex_colors for m in meshes], 0)
     if all(m.normals is not None for m in meshes):
         values["normals"] = concatenated([m.normals for m in meshes], 0)
     return Mesh(**values)
+
+
+def _joined_textures(meshes: Sequence[Mesh]) -> dict[str, Any]:
+    """All textures, which of them each face has, and where it lies on it: anywhere, if it has none."""
+    each = []
+    for m in meshes:
+        ways = [m.wrap] * len(m.textures) if m.wrap is None or isinstance(m.wrap, str) else list(m.wrap)
+        each.append((m.textures, ways, m.texture_index, len(m.faces)))
+    textures, index, wrap = _joined(each)
+    uvs = [np.zeros((1, 2)) if m.texture is None else m.uvs for m in meshes]
+    starts = np.cumsum([0, *(len(plain(x)) for x in uvs)])
+    own = [m.faces if m.uv_faces is None else m.uv_faces for m in meshes]
+    corners = [np.zeros((len(m.faces), 3), np.int32) if m.texture is None else plain(f) for m, f in zip(meshes, own)]
+    return {
+        "texture": textures, "texture_index": index, "wrap": wrap, "uvs": concatenated(uvs, 0),
+        "uv_faces": np.concatenate([c + n for c, n in zip(corners, starts)]).astype(np.int32),
+    }  # fmt: skip
+
+
+def _joined(each: Sequence[tuple[list[Any], list[Any], Any, int]]) -> tuple[list[Any], NDArray[np.int32], list[Any]]:
+    """Things of several meshes in one list, every one once, which of them each face has, and what else is said."""
+    numbers: dict[tuple[int, Any], int] = {}
+    things: list[Any] = []
+    said: list[Any] = []
+    rows = []
+    for own, more, index, faces in each:
+        for thing, word in zip(own, more):
+            if numbers.setdefault((id(thing), word), len(things)) == len(things):
+                things.append(thing)
+                said.append(word)
+        places = np.array([*(numbers[id(thing), word] for thing, word in zip(own, more)), -1], np.int32)
+        rows.append(places[np.full(faces, 0 if own else -1) if index is None else plain(index)])
+    return things, np.concatenate(rows), said
 
 
 def _white(mesh: Mesh) -> NDArray[np.float64]:
@@ -160,7 +213,7 @@ def _face_colors(mesh: Mesh) -> Values:
         return mesh.face_colors
     if mesh.colors is None:
         return np.ones((len(mesh.faces), 3))
-    if len(np.shape(mesh.colors)) == 2:
+    if len(np.shape(mesh.colors)) == 2 and mesh.texture is None:
         raise ValueError("colours by vertex and by face cannot be joined: give all meshes the same kind")
     shape = (len(mesh.faces), 3)
     return mesh.colors.expand(shape) if is_tensor(mesh.colors) else np.broadcast_to(mesh.colors, shape)
@@ -187,6 +240,23 @@ def check_mesh(mesh: Mesh) -> None:
         check_uvs(mesh.uvs, mesh.uv_faces, count, faces)
     if mesh.objects is not None:
         check_objects(mesh.objects, faces)
+    for name, count_of, what in (
+        ("texture_index", len(mesh.textures), "texture"), ("material_index", len(mesh.materials), "material"),
+    ):  # fmt: skip
+        index = getattr(mesh, name)
+        if index is not None and not count_of:
+            raise ValueError(f"{name} is given, but there is no {what}")
+        if index is not None:
+            check_which(name, index, faces, count_of)
+    for one in mesh.materials:
+        if not isinstance(one, Material):
+            raise TypeError(f"the material of a mesh is a render.Material, or several, not {type(one).__name__}")
+    ways = [mesh.wrap] if mesh.wrap is None or isinstance(mesh.wrap, str) else list(mesh.wrap)
+    for way in ways:
+        if way is not None:
+            check_choice("wrap", way, ("clamp", "wrap"))
+    if not (mesh.wrap is None or isinstance(mesh.wrap, str)) and len(ways) != len(mesh.textures):
+        raise ValueError(f"wrap is given for {len(ways)} textures, but there are {len(mesh.textures)}")
 
 
 # -- shapes

@@ -16,12 +16,16 @@ from nablasim.render.kernels import bands, coverage, resolve, softras, visible
 from nablasim.render.kernels import surface as surfaces
 from nablasim.render.kernels.triangles import AREA, Lenses
 from nablasim.render.raster import Array, Number, Screen, Triangles, for_bands, for_frames, like, precision, view_of
+from nablasim.render.shadows import Shadows
+from nablasim.render.texels import Textures
 
 COLOUR_CUTOFF = 1e-4
 """SoftRas: faces outside of which less than this is seen are left out of colours,"""
 SILHOUETTE_CUTOFF = 1e-6
 """and of silhouettes."""
 DIBR_CUTOFF = 1e-10
+LAYERS = 4
+"""How many surfaces of textures with an alpha channel a hard picture looks through."""
 
 
 def soft_limit(sigma: float, cutoff: float) -> float:
@@ -48,8 +52,9 @@ class Surface:
     face_colors: Array | None = None
     uvs: Array | None = None
     uv_faces: Array | None = None
-    texture: Array | None = None
-    wrapped: bool = False
+    textures: Textures | None = None
+    kinds: Array | None = None
+    """(faces, 2) whole numbers: texture, or -1, and material of each face."""
     normals: Array | None = None
     smooth: bool = True
     sky: Array | None = None
@@ -57,24 +62,51 @@ class Surface:
     lights: Array | None = None
     shines: bool = False
     harmonics: bool = False
+    turned: int = 0
+    """Whether normals are turned to the camera: 1 in perspective, 2 in an orthographic picture."""
+    shadows: Shadows | None = None
 
     @property
-    def kind(self) -> tuple[bool, bool, bool]:
-        """Which kernel colours it."""
-        return self.texture is not None and self.wrapped, self.shines, self.harmonics
+    def kind(self) -> tuple[bool, bool]:
+        """Which kernel colours it: with shadows there is one for all lights."""
+        return (True, True) if self.shadows is not None else (self.shines, self.harmonics)
+
+    @property
+    def is_clear(self) -> bool:
+        """Whether something may be seen through."""
+        return self.textures is not None and self.textures.clear
 
     def banded(self, t: Triangles) -> Any:
         """All of it as kernels take it, with a row for each band."""
-        if self.texture is None:
-            painted = {"paint": for_bands(self.paint(t), t.frames)}
-        else:
-            painted = {"uv": for_bands(self.corner_uvs(t), t.frames), "texture": self.texture}
-        return surfaces.Surface(**painted, light=None if self.lights is None else self.light(t))
+        return surfaces.Surface(paint=self.painted(t), light=None if self.lights is None else self.light(t))
+
+    def painted(self, t: Triangles) -> Any:
+        """What is painted. Textures alone; or, where some faces have colours or textures have smaller copies, all that
+        there may be, so that there are few kinds of kernels."""
+        if self.textures is None:
+            return self.bare_paint(t, colors=for_bands(self.paint(t), t.frames))
+        given: dict[str, Any] = {"uv": for_bands(self.corner_uvs(t), t.frames), "textures": self.textures.table}
+        if self.textures.mixed or self.textures.levels > 1:
+            given |= {"colors": for_bands(self.paint(t), t.frames), "triangles": t.in_bands}
+        return self.bare_paint(t, **given)
+
+    def bare_paint(self, t: Triangles, **given: Any) -> Any:
+        (width, height), screen = t.screen.units, t.screen
+        step = (2 * width / screen.columns, 2 * height / screen.rows)
+        return surfaces.Paint(kinds=self.kinds, part=t.part, step=step, perspective=t.perspective, **given)
+
+    def opacity(self, t: Triangles) -> Any:
+        """What may be seen through, and nothing else."""
+        return self.painted(t) if self.is_clear else self.bare_paint(t)
 
     def light(self, t: Triangles) -> Any:
         corners = self.corner_normals(t), corner_vectors(self.points, t)
         rows = (*corners, self.pose, self.sky, self.material, self.lights)
-        return surfaces.Light(*(for_bands(row, t.frames) for row in rows))
+        names = ("normal", "position", "pose", "sky", "material", "lamps")
+        named = {name: for_bands(row, t.frames) for name, row in zip(names, rows)}
+        shadow = None if self.shadows is None else self.shadows.cast
+        sunny = 0 if self.shadows is None else self.shadows.count
+        return surfaces.Light(**named, sunny=sunny, turned=self.turned, shadow=shadow)
 
     def paint(self, t: Triangles) -> Array:
         """(n, slots, 9) colours at the corners: white if there are none."""
@@ -143,13 +175,13 @@ def soft_colours(
     nearest face begins, `sharpness` how fast weights fall with depth."""
     top, sums = samples(t), softras.Sums(samples(t), samples(t), samples(t, kc.float3))
     grid = t.screen.grid(t.frames)
-    inputs = [t.on_screen, t.lists, t.screen.place, limit, t.perspective, start]
+    inputs = [t.on_screen, surface.opacity(t), t.lists, t.screen.place, limit, t.perspective, start]
     kc.launch(softras.nearest_depths, grid, inputs, [top])
     inputs = [t.in_bands, surface.banded(t), t.lists, top, t.screen.place, scale, limit, t.perspective, sharpness]
     kc.launch(softras.blend(surface.kind), grid, inputs, [sums])
     image = picture(t, kc.float4)
     side_by_side = softras.Sums(*(tiled(a, t) for a in (sums.inverse, sums.weight, sums.colour)))
-    inputs = [side_by_side, tiled(top, t), for_frames(background, t.frames), *grain(t.screen)]
+    inputs = [side_by_side, tiled(top, t), background, *grain(t.screen)]
     kc.launch(resolve.resolve_soft, image.shape, [*inputs, infinity, sharpness, int(composite)], [image])
     return image
 
@@ -170,42 +202,57 @@ class Seen:
         return visible.Seen(slot=self.slot, weights=self.weights)
 
 
-def see(t: Triangles, *, cull: bool) -> Seen:
-    """Find what each sample sees."""
+def see(t: Triangles, *, cull: bool, before: Seen | None = None) -> Seen:
+    """Find what each sample sees; or what it would see without what lies before."""
     grid = t.screen.grid(t.frames)
     slot = kc.empty(grid, dtype=int)
     slack = (1e-12 if precision(t.corner) is kc.float64 else 1e-6) * max(t.screen.units)
     inputs = [t.on_screen, t.lists, t.screen.place, slack, t.perspective, int(cull)]
-    kc.launch(visible.nearest_faces, grid, inputs, [slot])
+    if before is None:
+        kc.launch(visible.nearest_faces, grid, [*inputs, like(t.corner, (1, 1, 1))], [slot])
+    else:
+        kc.launch(visible.next_faces, grid, [*inputs, before.depth], [slot])
     weights, depth = samples(t, kc.float3), samples(t)
     kc.launch(visible.look, grid, [t.in_bands, slot, t.screen.place, t.perspective], [weights, depth])
     return Seen(t, slot, weights, depth)
 
 
-def painted(seen: Seen, surface: Surface, background: Array) -> Array:
+def painted(seen: Seen, surface: Surface, background: Array, *, cull: bool) -> Array:
     """(frames, height, width, 4): a hard picture."""
     nothing = kc.ones((1, 1, 1), real=precision(seen.t.corner))
-    return _over(seen, colours_of(seen, surface), background, nothing, masked=False)
+    return _over(seen, through(seen, surface, cull=cull), background, nothing, masked=False)
 
 
-def masked(seen: Seen, surface: Surface, background: Array, *, sigmainv: Number, limit: Number) -> Array:
+def masked(seen: Seen, surface: Surface, background: Array, *, sigmainv: Number, limit: Number, cull: bool) -> Array:
     """(frames, height, width, 4): DIB-R."""
     t, left = seen.t, samples(seen.t)
     inputs = [t.banded("corner"), t.lists, t.screen.place, sigmainv, limit, seen.slot]
     kc.launch(visible.soft_mask, t.screen.grid(t.frames), inputs, [left])
-    return _over(seen, colours_of(seen, surface), background, tiled(left, t), masked=True)
+    return _over(seen, through(seen, surface, cull=cull), background, tiled(left, t), masked=True)
 
 
 def _over(seen: Seen, colour: Array, background: Array, left: Array, *, masked: bool) -> Array:
     """What is seen over the background."""
     t, image = seen.t, picture(seen.t, kc.float4)
-    inputs = [tiled(colour, t), tiled(seen.slot, t), left, int(masked), for_frames(background, t.frames)]
+    inputs = [tiled(colour, t), tiled(seen.slot, t), left, int(masked), background]
     kc.launch(resolve.resolve_seen, image.shape, [*inputs, *grain(t.screen)], [image])
     return image
 
 
+def through(seen: Seen, surface: Surface, *, cull: bool) -> Array:
+    """What is seen, and what is seen through it where textures are not opaque: colour times opacity, and opacity."""
+    colour = colours_of(seen, surface)
+    for _ in range(LAYERS - 1 if surface.is_clear else 0):
+        seen = see(seen.t, cull=cull, before=seen)
+        both = samples(seen.t, kc.float4)
+        inputs = [colour, colours_of(seen, surface)]
+        kc.launch(visible.lay_under, seen.t.screen.grid(seen.t.frames), inputs, [both])
+        colour = both
+    return colour
+
+
 def colours_of(seen: Seen, surface: Surface) -> Array:
-    colour = samples(seen.t, kc.float3)
+    colour = samples(seen.t, kc.float4)
     inputs = [surface.banded(seen.t), seen.looked]
     kc.launch(visible.paint(surface.kind), seen.t.screen.grid(seen.t.frames), inputs, [colour])
     return colour

@@ -19,15 +19,19 @@ from nablasim.render.camera import Camera
 from nablasim.render.checks import check_choice, check_number, check_size
 from nablasim.render.either import is_tensor
 from nablasim.render.inputs import Inputs, gather
-from nablasim.render.lights import Light, Material, check_lights
+from nablasim.render.lights import Directional, Light, Material, check_lights
 from nablasim.render.mesh import Mesh
 from nablasim.render.raster import Screen, for_frames, lay_out, points_for_frames, precision, view_of
+from nablasim.render.shadows import shadows_of
+from nablasim.render.texels import lay_side_by_side
 
 MODES = ("softras", "dibr", "hard")
 OUTPUTS = ("rgba", "silhouette", "depth", "normals", "face", "object", "flow")
 SHADINGS = ("color", "lambert", "phong")
 NEAR, FAR = 1.0, 100.0
 """SoftRas' own planes, between which its z falls from 1 to 0."""
+SHADOW_WIDTH = 0.02
+"""Of the edges of soft shadows: a fixed length, as all of this, so that no picture changes when something moves."""
 CLOSEST = 0.1
 """Where faces are cut off, unless told otherwise: a fixed place, so that no picture jumps when something moves. Not
 closer: faces that pass beside the camera are wider on the screen by as much, and float32 loses as many digits."""
@@ -54,6 +58,12 @@ class Renderer(torch.nn.Module):
     cull: only faces that are counter-clockwise on the screen are seen ("dibr": always)
     sampling: samples along each side of a pixel
     wrap: what lies outside of a texture: "clamp" (its border) or "wrap" (it repeats)
+    background: a colour, or a picture of this size; either may be one for each frame
+    shadows: directional lights cast shadows. They fade beyond their edge over `shadow_width`, in units of the world,
+        so that edges have a gradient; 0 makes them sharp, without one, which is what "hard" pictures have by default
+    shadow_bias: how far in front of a point something must be to take light from it, in units of the world
+    two_sided: backs of faces are lit as if they were fronts, and DIB-R shows them
+    mipmaps: what is far away shows smaller copies of textures, so that fine patterns do not flicker
     """
 
     def __init__(
@@ -78,6 +88,11 @@ class Renderer(torch.nn.Module):
         cull: bool = False,
         sampling: int = 1,
         wrap: str = "clamp",
+        shadows: bool = False,
+        shadow_width: float | None = None,
+        shadow_bias: float = 0.01,
+        two_sided: bool = False,
+        mipmaps: bool = False,
     ):
         super().__init__()
         self.camera, self.lights, self.mode, self.size = camera, lights, mode, size
@@ -85,6 +100,8 @@ class Renderer(torch.nn.Module):
         self.sigma, self.sigma_pixels, self.gamma, self.eps = sigma, sigma_pixels, gamma, eps
         self.near, self.far, self.composite, self.sigmainv = near, far, composite, sigmainv
         self.cull, self.sampling, self.wrap = cull, sampling, wrap
+        self.shadows, self.shadow_width, self.shadow_bias = shadows, shadow_width, shadow_bias
+        self.two_sided, self.mipmaps = two_sided, mipmaps
         self.check()
 
     def check(self) -> None:
@@ -101,6 +118,12 @@ class Renderer(torch.nn.Module):
             check_number(name, getattr(self, name), positive=True)
         if self.sigma_pixels is not None:
             check_number("sigma_pixels", self.sigma_pixels, positive=True)
+        check_number("shadow_bias", self.shadow_bias, positive=True)
+        if self.shadow_width is not None and not check_number("shadow_width", self.shadow_width) >= 0:
+            raise ValueError(f"shadow_width is a length, or 0 for sharp shadows, not {self.shadow_width!r}")
+        if self.shadows and not any(isinstance(light, Directional) for light in self.lights or ()):
+            raise ValueError("shadows are those of a directional light, and there is none: "
+                             "lights=[render.Ambient(0.3), render.Directional(to_light=(1, 2, 1))]")  # fmt: skip
         for name in ("eps", "far") if self.near is None else ("eps", "near", "far"):
             check_number(name, getattr(self, name))
         if not isinstance(self.sampling, int) or self.sampling < 1:
@@ -134,6 +157,9 @@ class Renderer(torch.nn.Module):
         texture: Any = None,
         normals: Any = None,
         objects: Any = None,
+        texture_index: Any = None,
+        material: Any = None,
+        material_index: Any = None,
         output: str | Sequence[str] = "rgba",
         camera: Camera | None = None,
         size: tuple[int, int] | None = None,
@@ -148,7 +174,8 @@ class Renderer(torch.nn.Module):
         "flow" (to the right and down, in pixels, if the vertices go to `moved`, seen by `moved_camera`).
         """
         given = {"faces": faces, "colors": colors, "face_colors": face_colors, "uvs": uvs, "uv_faces": uv_faces,
-                 "texture": texture, "normals": normals, "objects": objects}  # fmt: skip
+                 "texture": texture, "normals": normals, "objects": objects, "texture_index": texture_index,
+                 "material": material, "material_index": material_index}  # fmt: skip
         call = self._read(vertices, given, output, camera, size, moved, moved_camera)
         results = self._draw(*call)
         return results[0] if isinstance(output, str) else dict(zip(call[1], results))
@@ -212,13 +239,18 @@ class Renderer(torch.nn.Module):
         inputs = gather(
             mesh, camera or self.camera, size, near=self.closest, far=float(self.far), warns=self.near is None,
             lights=self.lights if self.is_lit else None, material=self.material, shines=self.shading == "phong",
-            background=self.background, moved=self._moved(names, moved), moved_camera=moved_camera,
+            background=self.background, moved=self._moved(names, moved), moved_camera=moved_camera, wrap=self.wrap,
         )  # fmt: skip
         return inputs, names, size
 
     @property
     def is_lit(self) -> bool:
         return bool(self.lights) and self.shading != "color"
+
+    @property
+    def casts(self) -> bool:
+        """Whether there are shadows in the picture."""
+        return self.shadows and self.is_lit
 
     def _moved(self, names: Sequence[str], moved: Any) -> Any:
         if "flow" in names and moved is None:
@@ -242,7 +274,7 @@ class Renderer(torch.nn.Module):
         # Everything that decides which kernels run; numbers and arrays may change between replays.
         key = (
             tuple(names), size, self.mode, self.sampling, self.sigma_pixels is None, self.composite, self.cull,
-            self.wrap, self.smooth, tuple(inputs.names), inputs.shape_key,
+            self.smooth, self.casts, self.two_sided, self.mipmaps, tuple(inputs.names), inputs.shape_key,
         )  # fmt: skip
         how = (recordings.pool_of(self), key, draw, inputs.names, inputs.values, numbers)
         return recordings.run(*how) if ways is None else recordings.push(*how, ways)
@@ -290,10 +322,18 @@ def softness(style: Renderer) -> dict[str, float]:
     numbers = {
         "scale": 1 / sigma, "sigmainv": sigmainv, "near": style.closest, "far": far, "infinity": infinity,
         "start": HUGE if style.composite else infinity, "sharpness": 1 / ((far - first) * float(style.gamma)),
+        "shadow_width": shadow_width(style), "shadow_bias": float(style.shadow_bias),
         **{f"{name}_limit": limit for name, limit in limits.items()},
         **{f"{name}_reach": float(np.sqrt(limit)) for name, limit in limits.items()},
     }  # fmt: skip
     return {name: max(-HUGE, min(value, HUGE)) for name, value in numbers.items()}
+
+
+def shadow_width(style: Renderer) -> float:
+    """Of the soft edges of shadows."""
+    if style.shadow_width is None:
+        return 0.0 if style.mode == "hard" else SHADOW_WIDTH
+    return float(style.shadow_width)
 
 
 @dataclass
@@ -316,7 +356,8 @@ class Scene:
 
     @property
     def lists(self) -> list[tuple[Any, Any]]:
-        return [(t.starts, t.items) for t in self._triangles.values()]
+        cast = [] if self._surface is None or self._surface.shadows is None else [self._surface.shadows.triangles]
+        return [(t.starts, t.items) for t in (*self._triangles.values(), *cast)]
 
     def picture(self, name: str) -> Any:
         """An array without the dimension of the batch, if there is none."""
@@ -356,18 +397,29 @@ class Scene:
     def surface(self) -> Any:
         if self._surface is None:
             a, given = self.arrays, self.inputs
-            named = {n: a.get(n) for n in ("colors", "face_colors", "uvs", "uv_faces", "texture", "normals")}
+            named = {n: a.get(n) for n in ("colors", "face_colors", "uvs", "uv_faces", "kinds", "normals")}
+            if given.repeats:
+                painted = [a[f"texture {k}"] for k in range(len(given.repeats))]
+                named["textures"] = lay_side_by_side(
+                    painted, given.repeats, mipmaps=self.style.mipmaps, mixed=given.mixed
+                )
             if given.lit:
                 named |= {n: a[n] for n in ("sky", "material", "lights")}
+            if self.style.casts:
+                named["shadows"] = shadows_of(
+                    self.points, a["faces"], given.faces, a["lights"], given.directions,
+                    width=self.numbers["shadow_width"], bias=self.numbers["shadow_bias"],
+                )  # fmt: skip
+            turned = (1 if given.perspective else 2) if self.style.two_sided else 0
             self._surface = pictures.Surface(
-                self.points, self.row("pose"), a["faces"], wrapped=self.style.wrap == "wrap", smooth=self.style.smooth,
-                shines=given.shines, harmonics=given.harmonics, **named,
+                self.points, self.row("pose"), a["faces"], smooth=self.style.smooth, shines=given.shines,
+                harmonics=given.harmonics, turned=turned, **named,
             )  # fmt: skip
         return self._surface
 
     @property
     def culls(self) -> bool:
-        return self.style.mode == "dibr" or self.style.cull
+        return (self.style.mode == "dibr" and not self.style.two_sided) or self.style.cull
 
     # -- pictures
     def rgba(self) -> Any:
@@ -379,8 +431,10 @@ class Scene:
             )  # fmt: skip
         seen = self.seen(cull=self.culls)
         if self.style.mode == "dibr":
-            return pictures.masked(seen, self.surface, background, sigmainv=n["sigmainv"], limit=n["mask_limit"])
-        return pictures.painted(seen, self.surface, background)
+            return pictures.masked(
+                seen, self.surface, background, sigmainv=n["sigmainv"], limit=n["mask_limit"], cull=self.culls
+            )
+        return pictures.painted(seen, self.surface, background, cull=self.culls)
 
     def silhouette(self) -> Any:
         n = self.numbers

@@ -1,7 +1,7 @@
 """What things are: meshes, shapes, solids, signed distances, materials and mass. The door of this room."""
 
 from nablasim.physics.geometry.distance import SignedDistance
-from nablasim.physics.geometry.features import Supports, crowd, crowd_across, rates, supports
+from nablasim.physics.geometry.features import EDGE, Supports, crowd, crowd_across, held, rates, supports
 from nablasim.physics.geometry.mass import (
     Bodies,
     MassProperties,
@@ -36,6 +36,7 @@ __all__ = [
     "CAPSULE",
     "CONE",
     "CYLINDER",
+    "EDGE",
     "GRID",
     "GROUP",
     "MESH",
@@ -64,6 +65,7 @@ __all__ = [
     "crowd",
     "crowd_across",
     "face_moments",
+    "held",
     "join_vertices",
     "joined_masses",
     "mass_properties",

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from nablasim.physics.checks import check_numbers
 from nablasim.physics.errors import MeshError
 from nablasim.physics.geometry.rotation import rotation_matrix
 
@@ -26,6 +27,10 @@ def locked(array: NDArray) -> NDArray:
 
 
 def checked_vertices(vertices: ArrayLike) -> NDArray[np.float64]:
+    try:
+        check_numbers("vertices", vertices)
+    except ValueError as error:
+        raise MeshError(str(error)) from None
     array = np.array(vertices, dtype=np.float64)  # a copy: the caller's array is the caller's
     if array.size == 0:
         raise MeshError("there are no vertices", advice="Is this the right file?")

@@ -20,6 +20,9 @@ from nablasim.physics.geometry.shapes_kernels import GRID, MESH
 Geometry = Shape | TriMesh | SignedDistance | tuple[ArrayLike, ArrayLike]
 GROUP = 16
 """Faces in a group: the nearest face is looked for group by group."""
+FLAT, SHORT = 1e-4, 0.05
+"""Parts of the extent of a mesh: up to the first, edges do not stick out; below the second, vertices are close enough
+together to meet whatever there is."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,8 +66,28 @@ def solid(name: str, geometry: Geometry, scale: ArrayLike) -> Solid:
         mesh = geometry if isinstance(geometry, TriMesh) else TriMesh(*geometry)
         mesh = mesh.moved(scale=scale).require_closed()
     n = len(mesh.vertices)
-    return Solid(MESH, {}, np.array(mesh.vertices), Features(np.zeros((n, 3, 3)), np.zeros((n, 2)), np.ones(n), n),
-                 _in_groups(mesh), solid_mass_properties(mesh, 1.0), mesh)  # fmt: skip
+    points = Features(np.zeros((n, 3, 3)), np.zeros((n, 2)), np.ones(n), n, edges=crossing_edges(mesh))
+    return Solid(MESH, {}, np.array(mesh.vertices), points, _in_groups(mesh), solid_mass_properties(mesh, 1.0), mesh)
+
+
+def crossing_edges(mesh: TriMesh) -> NDArray[np.int32]:
+    """The edges by which a mesh may touch between its vertices: those that stick out, and are not very short."""
+    corners = mesh.vertices[mesh.faces]
+    normal = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
+    normal /= np.maximum(np.linalg.norm(normal, axis=1, keepdims=True), 1e-300)
+    ends = np.concatenate([mesh.faces[:, [k, (k + 1) % 3]] for k in range(3)])
+    face, apex = np.tile(np.arange(len(mesh.faces)), 3), np.concatenate([mesh.faces[:, (k + 2) % 3] for k in range(3)])
+    edges, which, count = np.unique(np.sort(ends, axis=1), axis=0, return_inverse=True, return_counts=True)
+    which = which.ravel()
+    order = np.argsort(which, kind="stable")
+    first = np.cumsum(count) - count
+    one, other = order[first], order[np.minimum(first + 1, len(order) - 1)]
+    # Where the other triangle falls away from the plane of the one, by more than what is flat.
+    fall = -np.einsum("ij,ij->i", normal[face[one]], mesh.vertices[apex[other]] - mesh.vertices[edges[:, 0]])
+    length = np.linalg.norm(mesh.vertices[edges[:, 0]] - mesh.vertices[edges[:, 1]], axis=1)
+    extent = float(np.ptp(mesh.vertices, axis=0).max())
+    sharp = (fall > FLAT * extent) | (count != 2)
+    return np.array(edges[sharp & (length > SHORT * extent)], np.int32)
 
 
 _NO_FACES = np.zeros((0, 3), np.int32)

@@ -24,12 +24,13 @@ from nablasim.physics.laws.contact.body_contacts import (
     ShapePairs,
     add_contacts,
 )
-from nablasim.physics.laws.contact.body_friction import BodyFriction
+from nablasim.physics.laws.contact.body_friction import BodyFriction, add_scene
 from nablasim.physics.laws.contact.body_planes import BodyPlanes
 from nablasim.physics.laws.contact.edge_contact import EdgeContact, add_edge_contact
 from nablasim.physics.laws.contact.face_hits import FaceHits, add_face_hits
 from nablasim.physics.laws.contact.planes import Planes, add_plane
 from nablasim.physics.laws.contact.point_contact import PointContact, add_friction, add_point_contact
+from nablasim.physics.laws.contact.rubbing import Rubbing
 from nablasim.physics.laws.contact.self_contact import SelfContact, add_self_contact
 from nablasim.physics.laws.deformable import particles
 from nablasim.physics.laws.deformable.bending import Bending
@@ -75,6 +76,7 @@ SYSTEMS: list[System] = [
     MeshHits(),
     GridHits(),
     BodyFriction(),
+    Rubbing(),
     LinkBodies(),
     LinkPlanes(),
     Robots(),
@@ -131,6 +133,7 @@ __all__ = [
     "PointContact",
     "Projection",
     "Robots",
+    "Rubbing",
     "SelfContact",
     "ShapeHits",
     "ShapePairs",
@@ -156,6 +159,7 @@ __all__ = [
     "add_plane",
     "add_point_contact",
     "add_robot",
+    "add_scene",
     "add_self_contact",
     "add_smoke",
     "add_springs",

@@ -8,7 +8,7 @@ from nablasim.physics.model.model import Model, batch
 from nablasim.physics.model.scenes import different, scene_of, world_of
 from nablasim.physics.model.standalone import Frames, Quantity, Standalone
 from nablasim.physics.model.state import Part, State, part
-from nablasim.physics.model.values import is_kernelc, is_torch, needs_gradient, plain, shape_of
+from nablasim.physics.model.values import between_graphs, is_kernelc, is_torch, needs_gradient, plain, shape_of
 
 __all__ = [
     "COPIES_FIRST",
@@ -29,6 +29,7 @@ __all__ = [
     "State",
     "Step",
     "batch",
+    "between_graphs",
     "different",
     "finish",
     "is_kernelc",

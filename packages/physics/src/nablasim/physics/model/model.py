@@ -13,13 +13,13 @@ from typing import Any
 
 import numpy as np
 
-from nablasim.physics.checks import finite, nearest
+from nablasim.physics.checks import check_numbers, finite, nearest
 from nablasim.physics.model.draft import Parameter, Real
 from nablasim.physics.model.layout import Layout
 from nablasim.physics.model.scenes import joined, joined_columns, named
 from nablasim.physics.model.state import State
 from nablasim.physics.model.surfaces import Surface
-from nablasim.physics.model.values import is_kernelc, is_torch, plain, shape_of
+from nablasim.physics.model.values import between_graphs, is_kernelc, is_torch, plain, shape_of
 
 
 class Model:
@@ -98,6 +98,7 @@ class Model:
             raise KeyError(f"{name!r} is not in force: {self._instead(name)}")
         return self._values[name]
 
+    @between_graphs
     def replace(self, values: Mapping[str, Any] | None = None, /, **more: Any) -> Model:
         """The same model with other values of some parameters: numbers, NumPy arrays, torch tensors, kernelc arrays.
 
@@ -129,6 +130,10 @@ class Model:
         self.columns  # noqa: B018  (what does not change)
         return Model(self.layout, self.real, self._values, self._off, self, frozenset(place.column for place in places))
 
+    def with_numbers(self, values: Mapping[str, Real]) -> Model:
+        """The same model with numbers in the place of tensors. What those hold is not asked for."""
+        return Model(self.layout, self.real, {**self._values, **values}, self._off)
+
     def parameter(self, name: str) -> Parameter:
         """The description of a parameter, in force or not, with the value that the scene was built with."""
         if name not in self.layout.parameters:
@@ -143,10 +148,13 @@ class Model:
         return f"{' and '.join(map(repr, others))} stand for it; model.replace({{{name!r}: ...}}) changes that"
 
     def _checked(self, parameter: Parameter, value: Any) -> Any:
+        check_numbers(parameter.name, value)
         shape = shape_of(value)
         if shape is None:
             try:
-                value = np.array(value, np.float64)
+                found = np.asarray(value)
+                check_numbers(parameter.name, found)
+                value = found.astype(np.float64)
             except (TypeError, ValueError):
                 raise TypeError(
                     f"{parameter.name}: a value is a number, a NumPy array, a torch tensor or a kernelc array, "

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import kernelc as kc
-from nablasim.physics.checks import nearest
+from nablasim.physics.checks import check_numbers, nearest
 from nablasim.physics.model.values import is_kernelc, is_torch, plain
 
 M = TypeVar("M", bound="Standalone")
@@ -122,8 +122,11 @@ class Standalone(ABC):
         return self.quantities[name]
 
     def _checked(self, quantity: Quantity, value: Any) -> Quantity:
+        check_numbers(quantity.name, value)
         if not is_torch(value) and not is_kernelc(value):
-            value = np.array(value, dtype=self.real)
+            found = np.asarray(value)
+            check_numbers(quantity.name, found)
+            value = found.astype(self.real)
         shape, full = tuple(plain(value).shape), quantity.full
         if shape not in ((), (1,), full) and not fits(shape, full):
             raise ValueError(f"{quantity.name} has shape {shape}; expected one value, or shape {full}")

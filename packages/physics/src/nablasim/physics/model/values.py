@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from functools import cache
+import sys
+from collections.abc import Callable
+from functools import cache, wraps
 from typing import Any
 
 import numpy as np
@@ -44,6 +46,24 @@ def needs_gradient(value: Any) -> bool:
     import torch
 
     return torch.is_grad_enabled()
+
+
+def between_graphs(function: Callable[..., Any]) -> Callable[..., Any]:
+    """`torch.compile` ends a graph before such a function, runs it as it is, and goes on behind it."""
+    apart: list[Callable[..., Any]] = []
+
+    @wraps(function)
+    def call(*args: Any, **named: Any) -> Any:
+        dynamo = sys.modules.get("torch._dynamo")  # only what is compiled has imported it
+        if dynamo is None:
+            return function(*args, **named)
+        if not apart:
+            apart.append(dynamo.disable(function))
+        return apart[0](*args, **named)
+
+    call._torchdynamo_disable = True  # type: ignore[attr-defined]
+    call._torchdynamo_disable_msg = "nablasim.physics runs Python and kernels"  # type: ignore[attr-defined]
+    return call
 
 
 def plain(value: Any) -> Real:

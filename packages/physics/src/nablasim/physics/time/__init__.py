@@ -2,7 +2,8 @@
 
 from nablasim.physics.time.integrators import BackwardEuler
 from nablasim.physics.time.robots import forward_dynamics, inverse_dynamics, kinematics, mass_matrix
-from nablasim.physics.time.simulator import energy, forces, rollout, stable_dt
+from nablasim.physics.time.simulator import rollout, stable_dt
+from nablasim.physics.time.study import energy, forces, hessian_vector
 from nablasim.physics.time.tangents import jvp
 from nablasim.physics.time.trajectory import Trajectory
 
@@ -12,6 +13,7 @@ __all__ = [
     "energy",
     "forces",
     "forward_dynamics",
+    "hessian_vector",
     "inverse_dynamics",
     "jvp",
     "kinematics",

@@ -4,7 +4,7 @@ come about from gradients of columns.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 import numpy as np
@@ -16,14 +16,16 @@ from nablasim.physics.model import Model, Parameter, Real, is_kernelc, needs_gra
 class Leaves:
     """The parameters of a model, and the control: parameters that vary in time, one value per step in front."""
 
-    def __init__(self, model: Model, control: Mapping[str, Any] | None, steps: int):
+    def __init__(self, model: Model, control: Mapping[str, Any] | None, steps: int, by: Collection[str] | None = None):
+        """`by` names what is differentiated by; without it, what requires a gradient is."""
         if callable(control):
             raise TypeError("control is a dictionary of arrays over the steps; a policy is not supported here")
         self.model, self.steps = model, steps
         self.control = {name: _checked(model, name, value, steps) for name, value in (control or {}).items()}
         values = [(name, False, value) for name, value in model.foreign.items()]
         values += [(name, True, value) for name, value in self.control.items()]
-        self.wanted = [(name, varies, value) for name, varies, value in values if needs_gradient(value)]
+        named = [(name, name in self.control, self.control.get(name, model[name])) for name in by or ()]
+        self.wanted = named if by is not None else [one for one in values if needs_gradient(one[2])]
         """Name, whether it is of the control, and value of all that is differentiated by."""
         self.live = [(name, varies, value) for name, varies, value in values if is_kernelc(value)]
         """The same of kernelc arrays, whose content may be another one in a replay."""

@@ -1,28 +1,25 @@
-"""Runs models: `rollout`, one differentiable operation for any number of steps, and `forces` and `energy` for study."""
+"""Runs models: `rollout`, one differentiable operation for any number of steps."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from importlib.util import find_spec
-from itertools import chain
 from typing import Any, Literal
-from warnings import warn
 
 import numpy as np
 
 import kernelc as kc
 from nablasim.physics.checks import check_counts
-from nablasim.physics.errors import StepShortened, StepTooLarge
-from nablasim.physics.model import Model, Part, Real, Standalone, State, Step, is_kernelc, is_torch, part
-from nablasim.physics.time.checkpoints import plan
+from nablasim.physics.model import Model, Standalone, between_graphs, is_kernelc, is_torch, needs_gradient
 from nablasim.physics.time.integrators import Integrator, named
 from nablasim.physics.time.leaves import Leaves
-from nablasim.physics.time.programs import looking, program_of
+from nablasim.physics.time.programs import looking
 from nablasim.physics.time.runs import Run
-from nablasim.physics.time.solvers.backward_euler import Solves
+from nablasim.physics.time.settings import Settings
 from nablasim.physics.time.trajectory import Trajectory
 
 
+@between_graphs
 def rollout(
     model: Model | Standalone,
     *,
@@ -59,99 +56,21 @@ def rollout(
         return model.rollout(dt=dt, steps=steps, **{name: v for name, v in given.items() if v != usual[name]})
     parts = 1 if substeps == "auto" else substeps
     check_counts(dt, steps, every, parts)
-    leaves = Leaves(model, control, steps)
-    program = program_of(leaves, named(integrator), leaves.columns(name for name, _, _ in leaves.wanted))
-
-    def prepared(parts: int) -> Run:
-        run = Run(
-            program=program,
-            columns=model.columns,
-            control=leaves.control_columns(model),
-            dt=dt / parts,
-            plan=plan(
-                checkpoint,
-                steps=steps * parts,
-                frame=every * parts,
-                state_bytes=program.state_bytes,
-                step_bytes=program.step_bytes,
-                differentiable=program.differentiable,
-            ),
-            frame=every * parts,
-            hold=parts,
-            solves=None if program.integrator.explicit else Solves(steps * parts),
-        )
-        run.check(explicit=check and program.integrator.explicit)
-        return run
-
-    try:
-        run = prepared(parts)
-    except StepTooLarge as error:
-        if substeps != "auto":
-            raise
-        run = prepared(_more_parts(model, dt, error))
+    how = Settings(dt, steps, every, substeps, named(integrator), checkpoint, check)
     times = np.arange(steps // every + 1, dtype=np.float64) * (dt * every)
+    varied = control if isinstance(control, Mapping) else {}
+    tensors = {name: value for name, value in {**model.foreign, **varied}.items() if is_torch(value)}
+    if tensors:
+        from nablasim.physics.time.transforms import Rolling, follow, followed
+
+        if any(map(followed, tensors.values())):
+            asked = {name: value for name, value in tensors.items() if followed(value) or needs_gradient(value)}
+            op = Rolling(model, varied, how, list(asked))
+            frames = follow(op, list(asked.values()))
+            return Trajectory(model.layout, times, dict(zip(op.names, frames)), op.solves, model)
+    leaves = Leaves(model, control, steps)
+    run = how.run(leaves)
     return Trajectory(model.layout, times, _run(run, leaves), run.solves, model)
-
-
-def _more_parts(model: Model, dt: float, error: StepTooLarge) -> int:
-    """How many substeps a rollout takes by itself. Others than cloth are refused: one looks at how stiff they are."""
-    parts = int(np.ceil(dt / (0.9 * error.limit)))
-    if model.layout.things[error.thing].kind != "cloth" or parts > MOST_PARTS:
-        raise error
-    warn(
-        f"{error.thing!r}: cloth is light and stiff in its plane, and dt = {dt:g} s is beyond its limit of about "
-        f"{error.limit:.3g} s. Each step is taken as {parts} shorter ones; substeps={parts} says that it is meant",
-        StepShortened, stacklevel=3,
-    )  # fmt: skip
-    return parts
-
-
-def forces(model: Model, state: State | None = None) -> dict[str, Part]:
-    """The forces (N) on everything in a state, by object: `forces["gear"].f` is (n, 3). Without gravity."""
-
-    def look(step: Step) -> dict[str, Real]:
-        for system in program.systems:
-            system.forces(step)
-        found = {c.name: program.worlds(c.name, step.numpy(c)).copy() for c in program.sum_columns}
-        for name in [n for n in found if ".contact_" in n]:
-            found[name.replace(".contact_", ".")] += found.pop(name)
-        return found
-
-    program, state = looking(model), state or model.state0
-    with program.lock:
-        program.load(None, model.columns, 0.0)
-        found = program.look(state.columns, look)
-    single = model.batch is None
-    return {name: part(model.layout, name, found, lambda values, rows: values[:, rows], single) for name in state}
-
-
-def energy(model: Model, state: State | None = None) -> dict[str, Any]:
-    """The energy (J) of a state by system, with gravity in that of the masses; "total" is their sum.
-
-    In a batch there is one number per copy, or per scene.
-    """
-    if model.layout.scenes and model.batch is None:
-        states = [None] * len(model.scenes) if state is None else state.scenes
-        each = [energy(scene, at) for scene, at in zip(model.scenes, states)]
-        names = sorted(dict.fromkeys(chain(*each)), key=lambda name: name == "total")  # The sum comes last.
-        return {name: np.array([one.get(name, 0.0) for one in each]) for name in names}
-
-    def look(step: Step) -> dict[str, Real]:
-        found = {}
-        for system in program.systems:
-            system.place(step)
-        for system in program.systems:
-            each = system.energy(step)
-            if each is not None:
-                found[system.name] = np.asarray(each.numpy(), np.float64).reshape(model.layout.worlds, -1).sum(axis=1)
-        return found
-
-    program, state = looking(model), state or model.state0
-    with program.lock:
-        program.load(None, model.columns, 0.0)
-        found = program.look(state.columns, look)
-    found["total"] = sum(found.values())
-    return {name: float(values[0]) if model.batch is None else values for name, values in found.items()}
 
 
 def stable_dt(model: Model) -> float:
@@ -163,10 +82,6 @@ def stable_dt(model: Model) -> float:
     with program.lock:
         program.load(None, model.columns, 0.0)
         return min(limit.safety * limit.dt for limit in program.limits())
-
-
-MOST_PARTS = 4
-"""How many substeps a rollout takes by itself where the elements of cloth need them."""
 
 
 # -- the one operation

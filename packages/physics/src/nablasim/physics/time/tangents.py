@@ -12,9 +12,8 @@ from nablasim.physics.model import Model, Parameter, Real, plain, shape_of
 from nablasim.physics.time.checkpoints import plan
 from nablasim.physics.time.integrators import Integrator, named
 from nablasim.physics.time.leaves import Leaves
-from nablasim.physics.time.programs import program_of
 from nablasim.physics.time.runs import Run
-from nablasim.physics.time.solvers.backward_euler import Solves
+from nablasim.physics.time.settings import Settings
 from nablasim.physics.time.trajectory import Trajectory
 
 
@@ -46,31 +45,33 @@ def jvp(
         raise TypeError(f"tangents are those of a model that Scene.build gives, not of a {type(model).__name__}")
     if model.layout.scenes:
         raise ValueError("this model is a batch: push the tangents of its scenes one by one (model.scenes)")
-    if not tangents:
-        raise ValueError('no parameter moves: write {"name": direction}; model.names() lists the names')
     check_counts(dt, steps, every, substeps)
-    leaves = Leaves(model, control, steps)
-    read = {name: _read(leaves, name, value) for name, value in tangents.items()}
-    count = _agreed({name: k for name, (_, k) in read.items()})
-    directions = {name: np.broadcast_to(value, (count, *value.shape[1:])) for name, (value, _) in read.items()}
-    program = program_of(leaves, named(integrator), leaves.columns(directions))
-    run = Run(
-        program=program,
-        columns=model.columns,
-        control=leaves.control_columns(model),
-        dt=dt / substeps,
-        plan=plan("auto", steps=steps * substeps, frame=every * substeps, state_bytes=program.state_bytes,
-                  step_bytes=program.step_bytes, differentiable=False),
-        frame=every * substeps,
-        hold=substeps,
-        solves=None if program.integrator.explicit else Solves(steps * substeps),
-    )  # fmt: skip
-    run.check(explicit=check and program.integrator.explicit)
-    seen, moved = run.push(*_columns(leaves, directions, count))
+    leaves = Leaves(model, control, steps, by=tangents)
+    directions, count = read_directions(leaves, tangents)
+    run = pushing(leaves, Settings(dt, steps, every, substeps, named(integrator), check=check))
+    seen, moved = run.push(*directed(leaves, directions, count))
     times = np.arange(steps // every + 1, dtype=np.float64) * (dt * every)
     apart = {name: values.reshape(len(times), -1, *values.shape[3:]) for name, values in moved.items()}
     found = Trajectory(model.layout.batched(count), times, apart, run.solves)
     return (Trajectory(model.layout, times, seen, run.solves), found) if primal else found
+
+
+def pushing(leaves: Leaves, how: Settings) -> Run:
+    """A run that keeps one segment of steps: what tangents need."""
+    run = how.run(leaves)
+    steps, program = run.plan.steps, run.program
+    run.plan = plan("auto", steps=steps, frame=run.frame, state_bytes=program.state_bytes,
+                    step_bytes=program.step_bytes, differentiable=False)  # fmt: skip
+    return run
+
+
+def read_directions(leaves: Leaves, tangents: Mapping[str, Any]) -> tuple[dict[str, Real], int]:
+    """Directions of parameters with an axis of tangents in front, and how many there are."""
+    if not tangents:
+        raise ValueError('no parameter moves: write {"name": direction}; model.names() lists the names')
+    read = {name: _read(leaves, name, value) for name, value in tangents.items()}
+    count = _agreed({name: k for name, (_, k) in read.items()})
+    return {name: np.broadcast_to(value, (count, *value.shape[1:])) for name, (value, _) in read.items()}, count
 
 
 def _read(leaves: Leaves, name: str, value: Any) -> tuple[Real, int | None]:
@@ -100,7 +101,7 @@ def _agreed(counts: Mapping[str, int | None]) -> int:
     return next(iter(given.values()), 1)
 
 
-def _columns(leaves: Leaves, directions: Mapping[str, Real], count: int) -> tuple[dict[str, Real], dict[str, Real]]:
+def directed(leaves: Leaves, directions: Mapping[str, Real], count: int) -> tuple[dict[str, Real], dict[str, Real]]:
     """How given columns and the start move, (k, rows, *element), and those that vary in time, (k, steps, rows, ...)."""
     layout, real = leaves.model.layout, leaves.model.real
     steady: dict[str, Real] = {}
@@ -110,6 +111,7 @@ def _columns(leaves: Leaves, directions: Mapping[str, Real], count: int) -> tupl
         into, lead = (varied, (count, leaves.steps)) if varies else (steady, (count,))
         for place in parameter.places:
             c = layout.columns[place.column]
-            into.setdefault(c.name, np.zeros((*lead, 1, layout.rows(c.table), *c.shape), real))
+            into.setdefault(c.name, np.zeros((*lead, layout.worlds, layout.count.get(c.table, 0), *c.shape), real))
         layout.write(into, parameter, value, lead=len(lead))
-    return {n: np.squeeze(a, 1) for n, a in steady.items()}, {n: np.squeeze(a, 2) for n, a in varied.items()}
+    return ({n: a.reshape(count, -1, *a.shape[3:]) for n, a in steady.items()},
+            {n: a.reshape(count, leaves.steps, -1, *a.shape[4:]) for n, a in varied.items()})  # fmt: skip

@@ -15,6 +15,12 @@ def sample_place(i, j, k, sampling, tiles_x):
     return tile, ((row & (TILE - 1)) << BITS) + (column & (TILE - 1))
 
 
+@kc.func
+def behind_pixel(background: kc.Array[kc.float3, 3], b, i, j):
+    """A picture, or one pixel that stands for all; for each frame, or for all."""
+    return background[b % background.shape[0], i % background.shape[1], j % background.shape[2]]
+
+
 @kc.kernel
 def resolve_alpha(inverse: kc.Array[float, 3], tiles_x: int, sampling: int, image: kc.Array[float, 3]):
     """The mean of 1 - Π(1 - D) over the samples of each pixel."""
@@ -30,7 +36,7 @@ def resolve_alpha(inverse: kc.Array[float, 3], tiles_x: int, sampling: int, imag
 def resolve_soft(
     sums: Sums,
     top: kc.Array[float, 3],
-    background: kc.Array[kc.float3],
+    background: kc.Array[kc.float3, 3],
     tiles_x: int,
     sampling: int,
     infinity: float,
@@ -42,7 +48,7 @@ def resolve_soft(
     depth `infinity`; or that of the faces' alone, over the background."""
     b, i, j = kc.tid()
     mean = kc.float4()
-    behind = background[b]
+    behind = behind_pixel(background, b, i, j)
     for k in range(sampling * sampling):
         t, p = sample_place(i, j, k, sampling, tiles_x)
         alpha = alpha_of(sums.inverse[b, t, p])
@@ -59,24 +65,26 @@ def resolve_soft(
 
 @kc.kernel
 def resolve_seen(
-    colour: kc.Array[kc.float3, 3],
+    colour: kc.Array[kc.float4, 3],
     seen: kc.Array[int, 3],
     left: kc.Array[float, 3],
     masked: int,
-    background: kc.Array[kc.float3],
+    background: kc.Array[kc.float3, 3],
     tiles_x: int,
     sampling: int,
     image: kc.Array[kc.float4, 3],
 ):
-    """The colours of what is seen with alpha 1; elsewhere the background with alpha 0, or DIB-R's mask if `masked`."""
+    """The colours of what is seen, as opaque as it is; elsewhere the background with alpha 0, or DIB-R's mask if
+    `masked`."""
     b, i, j = kc.tid()
     mean = kc.float4()
-    behind = background[b]
+    behind = behind_pixel(background, b, i, j)
     for k in range(sampling * sampling):
         t, p = sample_place(i, j, k, sampling, tiles_x)
         if seen[b, t, p] >= 0:
             c = colour[b, t, p]
-            mean = mean + kc.float4(c.x, c.y, c.z, 1.0)
+            clear = 1.0 - c.w
+            mean = mean + kc.float4(c.x + behind.x * clear, c.y + behind.y * clear, c.z + behind.z * clear, c.w)
         elif masked != 0:
             mean = mean + kc.float4(behind.x, behind.y, behind.z, mask_of(left[b, t, p]))
         else:

@@ -17,11 +17,13 @@ from nablasim.render.kernels.coverage import (
     squared_distance,
     tile_of,
 )
-from nablasim.render.kernels.surface import Surface, shader, surface_weights
+from nablasim.render.kernels.surface import Paint, Surface, mixed, painted, shader, surface_weights
 from nablasim.render.kernels.triangles import AREA, Screen, Triangles
 
 NEGLIGIBLE = -60.0
 """exp of this, relative to the nearest face, is nothing in any precision."""
+CLEAR = 1e-3
+"""What is less opaque than this hides nothing."""
 LEAD = 20.0
 """The most that a face may be before the nearest one: its weight, squared, still fits into a float32."""
 
@@ -49,6 +51,7 @@ class Sums:
 @kc.kernel(block=AREA)
 def nearest_depths(
     triangles: Triangles,
+    paint: Paint,
     lists: Lists,
     screen: Screen,
     limit: float,
@@ -56,7 +59,7 @@ def nearest_depths(
     start: float,
     top: kc.Array[float, 3],
 ):
-    """The smallest depth of the faces that reach a pixel, at most `start`."""
+    """The smallest depth of the faces that reach a pixel and are opaque there, at most `start`."""
     band, t, p = kc.tid()
     b, tile = tile_of(band, t, top.shape[1])
     x, y = pixel_centre(screen, tile, p)
@@ -66,8 +69,13 @@ def nearest_depths(
         d, inside, u, v, w = nearest_boundary(e, x, y)
         if inside or d < limit:
             q, m, h = triangles.corner[b, s], triangles.slope[b, s], triangles.deep[b, s]
-            _, _, _, depth = surface_weights(q, m, h, x, y, perspective, e[21] == 0.0, u, v, w)
+            pa, pb, pc, depth = surface_weights(q, m, h, x, y, perspective, e[21] == 0.0, u, v, w)
             depth = kc.stop_grad(depth)
+            if paint.uv is not None:
+                if depth < best:
+                    opacity = painted(paint, band, s, pa, pb, pc).w
+                    if opacity < CLEAR:
+                        depth = best
             best = depth if depth < best else best
     top[band, t, p] = best
 
@@ -110,17 +118,30 @@ def blend(kind: tuple[bool, ...]):
                 d2 = squared_distance(q, x, y, u, v, w)
                 odds = odds_of(d2, inside, scale)
                 cover = odds / (1.0 + odds)
-                left = covered(left, odds)
                 m, h = triangles.slope[band, s], triangles.deep[band, s]
                 pa, pb, pc, depth = surface_weights(q, m, h, x, y, perspective, e[21] == 0.0, u, v, w)
                 nearness = (nearest - depth) * sharpness
-                if nearness > NEGLIGIBLE:
-                    share = cover * relative_weight(nearness)
-                    c = shade(surface, band, s, pa, pb, pc)
-                    total += share
-                    red += share * c.x
-                    green += share * c.y
-                    blue += share * c.z
+                if surface.paint.uv is not None:
+                    # Opacity is a part of the coverage: D becomes D times it.
+                    look = painted(surface.paint, band, s, pa, pb, pc)
+                    cover = cover * look.w
+                    left = covered(left, odds * look.w / (1.0 + odds * (1.0 - look.w)))
+                    if nearness > NEGLIGIBLE:
+                        share = cover * relative_weight(nearness)
+                        c = shade(surface, kc.float3(look.x, look.y, look.z), band, s, pa, pb, pc)
+                        total += share
+                        red += share * c.x
+                        green += share * c.y
+                        blue += share * c.z
+                else:
+                    left = covered(left, odds)
+                    if nearness > NEGLIGIBLE:
+                        share = cover * relative_weight(nearness)
+                        c = shade(surface, mixed(surface.paint.colors[band, s], pa, pb, pc), band, s, pa, pb, pc)
+                        total += share
+                        red += share * c.x
+                        green += share * c.y
+                        blue += share * c.z
         sums.inverse[band, t, p] = left
         sums.weight[band, t, p] = total
         sums.colour[band, t, p] = kc.float3(red, green, blue)

@@ -43,9 +43,10 @@ class Triangles:
 
 @kc.struct
 class Lenses:
-    """kx, ky, ox, oy, skew of each frame; whether they see in perspective, and the unit of the screen."""
+    """kx, ky, ox, oy, skew of each frame, then what `bent` reads; whether they see in perspective, and the unit of the
+    screen."""
 
-    lens: kc.Array[kc.vec(5)]
+    lens: kc.Array[kc.vec(11)]
     perspective: int
     units: kc.float2
 
@@ -92,10 +93,44 @@ def in_perspective(p, perspective):
 
 
 @kc.func
+def bent(x: float, y: float, q):
+    """Where a lens with distortion shows a point of the plane at depth 1: OpenCV's model, with y up.
+
+    q[5:10] are k1, k2, p1, p2, k3. q[10] is the squared radius at which the model turns back, and would fold what is
+    far outside into the picture: from there on it goes straight outwards. It is 0 for a lens without distortion.
+    """
+    r2 = x * x + y * y
+    edge = q[10]
+    if edge > 0.0:
+        shrink = 1.0
+        ahead = 0.0
+        if r2 > edge:
+            r = kc.sqrt(r2)
+            shrink = kc.sqrt(edge) / r
+            ahead = 1.0 - shrink
+        a, b = x * shrink, y * shrink
+        s2 = a * a + b * b
+        radial = s2 * (q[5] + s2 * (q[6] + s2 * q[9])) * shrink
+        across = 2.0 * a * b
+        bx = x * (shrink + radial + ahead) + q[8] * (s2 + 2.0 * a * a) - q[7] * across
+        by = y * (shrink + radial + ahead) - q[7] * (s2 + 2.0 * b * b) + q[8] * across
+        return bx, by
+    else:
+        return x, y
+
+
+@kc.func
+def through_lens(p, perspective, q):
+    """A point of the view on the plane at depth 1, as the lens bends it."""
+    x, y = in_perspective(p, perspective)
+    return bent(x, y, q)
+
+
+@kc.func
 def to_screen(p, lenses: Lenses, frame):
     """Of a point in the view."""
-    x, y = in_perspective(p, lenses.perspective)
     q, units = lenses.lens[frame], lenses.units
+    x, y = through_lens(p, lenses.perspective, q)
     return kc.float2((q[0] * x + q[4] * y + q[2]) * units.x, (q[1] * y + q[3]) * units.y)
 
 

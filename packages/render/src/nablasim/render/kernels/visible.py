@@ -8,8 +8,8 @@ import functools
 import kernelc as kc
 from nablasim.render.kernels.bins import Lists, slots_of
 from nablasim.render.kernels.coverage import nearest_boundary, pixel_centre, squared_distance, tile_of
-from nablasim.render.kernels.surface import Surface, mixed, shader, surface_weights
-from nablasim.render.kernels.triangles import AREA, Faces, Lenses, Screen, Triangles, face_of, in_perspective, of_face
+from nablasim.render.kernels.surface import Surface, mixed, painted, shader, surface_weights
+from nablasim.render.kernels.triangles import AREA, Faces, Lenses, Screen, Triangles, face_of, of_face, through_lens
 
 
 @kc.struct
@@ -20,39 +20,54 @@ class Seen:
     weights: kc.Array[kc.float3, 3]
 
 
-@kc.kernel(block=AREA)
-def nearest_faces(
-    triangles: Triangles,
-    lists: Lists,
-    screen: Screen,
-    slack: float,
-    perspective: int,
-    cull: int,
-    slot: kc.Array[int, 3],
-):
-    """The slot whose triangle is the nearest at each sample; -1 if there is none. Of two at the same depth the first.
+def nearest_kernel(is_next: bool):
+    """The kernel that finds the nearest face of each sample, or the next one behind those that it looks through."""
 
-    Edges belong to the triangle; `slack` is added to it, so that rounding leaves no gap between two that share an edge.
-    With `cull` only triangles that are counter-clockwise on the screen are seen.
-    """
-    band, t, p = kc.tid()
-    b, tile = tile_of(band, t, slot.shape[1])
-    x, y = pixel_centre(screen, tile, p)
-    best = -1
-    nearest = 1e30
-    for s in slots_of(lists, b, tile):
-        e = lists.edges[b, s]
-        if e[21] > 0.0 or (cull == 0 and e[21] < 0.0):
-            s0 = e[0] * x + e[1] * y + e[2] + slack
-            s1 = e[7] * x + e[8] * y + e[9] + slack
-            s2 = e[14] * x + e[15] * y + e[16] + slack
-            if s0 >= 0.0 and s1 >= 0.0 and s2 >= 0.0:
-                q, m, h = triangles.corner[b, s], triangles.slope[b, s], triangles.deep[b, s]
-                _, _, _, depth = surface_weights(q, m, h, x, y, perspective, False, 0.0, 0.0, 0.0)
-                if depth < nearest:
-                    nearest = kc.stop_grad(depth)
-                    best = s
-    slot[band, t, p] = best
+    @kc.kernel(block=AREA)
+    def nearest_faces(
+        triangles: Triangles,
+        lists: Lists,
+        screen: Screen,
+        slack: float,
+        perspective: int,
+        cull: int,
+        before: kc.Array[float, 3],
+        slot: kc.Array[int, 3],
+    ):
+        """The slot whose triangle is the nearest at each sample; -1 if there is none. Of two at the same depth the
+        first. The next one lies behind the depth `before`, by more than rounding: where that is 0, there is none.
+
+        Edges belong to the triangle; `slack` is added to it, so that rounding leaves no gap between two that share an
+        edge. With `cull` only triangles that are counter-clockwise on the screen are seen.
+        """
+        band, t, p = kc.tid()
+        b, tile = tile_of(band, t, slot.shape[1])
+        x, y = pixel_centre(screen, tile, p)
+        best = -1
+        nearest = 1e30
+        behind = -1e30
+        if is_next:
+            last = kc.stop_grad(before[band, t, p])
+            behind = last + 1e-5 * kc.abs(last) if last != 0.0 else 1e30
+        for s in slots_of(lists, b, tile):
+            e = lists.edges[b, s]
+            if e[21] > 0.0 or (cull == 0 and e[21] < 0.0):
+                s0 = e[0] * x + e[1] * y + e[2] + slack
+                s1 = e[7] * x + e[8] * y + e[9] + slack
+                s2 = e[14] * x + e[15] * y + e[16] + slack
+                if s0 >= 0.0 and s1 >= 0.0 and s2 >= 0.0:
+                    q, m, h = triangles.corner[b, s], triangles.slope[b, s], triangles.deep[b, s]
+                    _, _, _, depth = surface_weights(q, m, h, x, y, perspective, False, 0.0, 0.0, 0.0)
+                    if depth < nearest and (not is_next or depth > behind):
+                        nearest = kc.stop_grad(depth)
+                        best = s
+        slot[band, t, p] = best
+
+    return nearest_faces
+
+
+nearest_faces = nearest_kernel(False)
+next_faces = nearest_kernel(True)
 
 
 @kc.kernel(block=AREA)
@@ -99,17 +114,27 @@ def paint(kind: tuple[bool, ...]):
     shade = shader(*kind)
 
     @kc.kernel(block=AREA)
-    def paint_samples(surface: Surface, seen: Seen, colour: kc.Array[kc.float3, 3]):
-        """The colour of what each sample sees."""
+    def paint_samples(surface: Surface, seen: Seen, colour: kc.Array[kc.float4, 3]):
+        """Colour and opacity of what each sample sees, the colour times the opacity."""
         band, t, p = kc.tid()
         s = seen.slot[band, t, p]
-        c = kc.float3()
+        c = kc.float4()
         if s >= 0:
             w = seen.weights[band, t, p]
-            c = shade(surface, band, s, w.x, w.y, w.z)
+            look = painted(surface.paint, band, s, w.x, w.y, w.z)
+            shown = shade(surface, kc.float3(look.x, look.y, look.z), band, s, w.x, w.y, w.z)
+            c = kc.float4(shown.x * look.w, shown.y * look.w, shown.z * look.w, look.w)
         colour[band, t, p] = c
 
     return paint_samples
+
+
+@kc.kernel(block=AREA)
+def lay_under(front: kc.Array[kc.float4, 3], back: kc.Array[kc.float4, 3], both: kc.Array[kc.float4, 3]):
+    """What is seen through what lies in front of it."""
+    band, t, p = kc.tid()
+    over = front[band, t, p]
+    both[band, t, p] = over + back[band, t, p] * (1.0 - over.w)
 
 
 # -- DIB-R's mask. What runs back through its products is the adjoint of the logarithm, as in coverage.py.
@@ -185,7 +210,7 @@ def flow_seen(
         v = pa * w.x + pb * w.y + pc * w.z
         if v.z >= near:
             q, units = lenses.lens[band], lenses.units
-            vx, vy = in_perspective(v, lenses.perspective)
+            vx, vy = through_lens(v, lenses.perspective, q)
             dx = q[0] * vx + q[4] * vy + q[2] - x / units.x
             dy = q[1] * vy + q[3] - y / units.y
             moved = kc.float2(dx * 0.5 * float(screen.columns), -dy * 0.5 * float(screen.rows))

@@ -21,7 +21,7 @@ class Guessed:
 
     def run(self) -> list[Answer]:
         known = [case.columns(case.truth) for case in self.training]
-        mean = {column: float(np.mean([k[column] for k in known])) for column in known[0]}
+        mean = {column: np.mean([k[column] for k in known], axis=0) for column in known[0]}
         rng = np.random.default_rng(0)
         made = []
         for case in self.cases:

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from nablasim.sysid.cli.control import control
 from nablasim.sysid.cli.demo import demo
 from nablasim.sysid.cli.doctor import doctor
 from nablasim.sysid.cli.identify import identify
@@ -14,7 +15,7 @@ from nablasim.sysid.cli.look import look
 from nablasim.sysid.cli.reproduce import reproduce
 
 app = typer.Typer(add_completion=False, no_args_is_help=True, help="Differentiable simulation: find the physics.")
-for command in (look, identify, reproduce, demo, doctor):
+for command in (look, identify, control, reproduce, demo, doctor):
     app.command()(command)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -141,12 +141,14 @@ class Task:
         grow: int | None = None,
         folder: str | Path | None = None,
         progress: bool | None = None,
+        watch: Callable[[Any], Any] | None = None,
+        decay: bool = False,
     ) -> Run:
         """Train the policies from first weights that the seed decides. See `training.train`."""
         from nablasim.sysid.control.training import train
 
         return train(self, optimiser=optimiser, iterations=iterations, seed=seed, rate=rate, clip=clip, grow=grow,
-                     folder=folder, progress=progress)  # fmt: skip
+                     folder=folder, progress=progress, watch=watch, decay=decay)  # fmt: skip
 
 
 def _key(name: str) -> str:

@@ -21,17 +21,13 @@ import numpy as np
 import torch
 from torch import nn
 
+from nablasim.sysid.control.descent import OPTIMISERS
 from nablasim.sysid.control.policies import draw
 from nablasim.sysid.control.task import Task
 from nablasim.sysid.names import nearest
 from nablasim.sysid.problem import FAILURES
 from nablasim.sysid.progress import shown
 
-OPTIMISERS: dict[str, Callable[..., torch.optim.Optimizer]] = {
-    "adam": torch.optim.Adam,
-    "sgd": torch.optim.SGD,
-    "momentum": lambda params, lr: torch.optim.SGD(params, lr=lr, momentum=0.9),
-}
 GIVE_UP = 20
 """So many steps in a row whose motion fails end a training."""
 
@@ -48,6 +44,8 @@ class Run:
     """From the start of the training to each loss."""
     best: int = 0
     """Which of the losses is the smallest."""
+    watched: list[Any] = field(default_factory=list)
+    """What `watch` says of the motion before each step."""
     first: dict[str, Any] = field(default_factory=dict)
     """The weights before the training."""
 
@@ -79,12 +77,16 @@ class Run:
 
 
 def train(task: Task, *, optimiser: str, iterations: int, seed: int, rate: float, clip: float | None,
-          grow: int | None, folder: str | Path | None, progress: bool | None) -> Run:  # fmt: skip
+          grow: int | None, folder: str | Path | None, progress: bool | None,
+          watch: Callable[[Any], Any] | None = None, decay: bool = False) -> Run:  # fmt: skip
     """Descend for some iterations.
 
     clip: no gradient is longer than this: contact makes some slopes steep
     grow: begin with so many steps; their number grows evenly to all of them, which the second half has
     folder: where the training is saved after each iteration, and from where the same one goes on
+    watch: what else is to be known of the motions, kept in `run.watched`; the training does not depend on it
+
+    decay: the rate falls to zero along half a cosine, so that the last steps settle
 
     A motion that diverges is not stepped on: the weights go back to the last ones that worked, and the rate is halved.
     """
@@ -95,12 +97,13 @@ def train(task: Task, *, optimiser: str, iterations: int, seed: int, rate: float
     draw(task.policies, seed)
     weights = [p for p in task.policies.parameters() if p.requires_grad]
     descent = _Descent(task, Run(task, seed, first=_copied(task.policies)), weights,
-                       OPTIMISERS[optimiser](weights, lr=rate) if weights else None, clip)  # fmt: skip
+                       OPTIMISERS[optimiser](weights, lr=rate) if weights else None, clip, watch)  # fmt: skip
     if grow is not None:
         task.shortened(grow)  # Says now what is wrong with it.
-    # How many iterations there are counts only where the horizon depends on it: otherwise more may follow.
+    # How many iterations there are counts only where something depends on it: otherwise more may follow.
     settings = {"optimiser": optimiser, "seed": seed, "rate": rate, "clip": clip, "grow": grow,
-                "iterations": None if grow is None else iterations}  # fmt: skip
+                "decay": decay, "iterations": iterations if decay or grow is not None else None,
+                "watch": watch is not None}  # fmt: skip
     saved = None if folder is None else _Saved(Path(folder) / "training.pt", _mark(task, settings))
     if saved is not None:
         saved.load(descent)
@@ -108,6 +111,8 @@ def train(task: Task, *, optimiser: str, iterations: int, seed: int, rate: float
         while len(descent.run.losses) <= iterations and descent.failures < GIVE_UP:
             # The weights after the last step are judged as well, and not stepped on.
             done = len(descent.run.losses)
+            if decay:
+                descent.slow_down(rate * (1 + math.cos(math.pi * done / max(iterations, 1))) / 2)
             descent.iterate(_horizon(grow, task.steps, done, iterations), step=done < iterations)
             if saved is not None:
                 saved.store(descent)
@@ -137,26 +142,33 @@ class _Descent:
     weights: list[nn.Parameter]
     optimiser: torch.optim.Optimizer | None
     clip: float | None
+    watch: Callable[[Any], Any] | None = None
     best: dict[str, Any] = field(default_factory=dict)
     before: dict[str, Any] = field(default_factory=dict)
     """The weights of the last motion that did not diverge."""
     failures: int = 0
     judged: bool = False
     """Whether the best is of a whole motion."""
+    halved: int = 0
+    """How often the rate was."""
     began: float = field(default_factory=monotonic)
 
     def iterate(self, horizon: int, step: bool) -> None:
         whole = horizon == self.task.steps
         if self.optimiser is not None:
             self.optimiser.zero_grad()
+        motion, task = None, self.task if whole else self.task.shortened(horizon)
         try:
-            loss = (self.task if whole else self.task.shortened(horizon)).loss()
+            motion = task.motion()
+            loss = task.loss(motion)
             value = float(loss.detach())
             if step and self.optimiser is not None and math.isfinite(value):
                 loss.backward()
         except FAILURES:
             value = math.nan
         self._note(value, whole)
+        if self.watch is not None:
+            self.run.watched.append(None if motion is None else self.watch(motion))
         if not math.isfinite(value) or not self._slopes_finite():
             self._back()
         else:
@@ -164,7 +176,12 @@ class _Descent:
             if step and self.optimiser is not None:
                 if self.clip is not None:
                     nn.utils.clip_grad_norm_(self.weights, self.clip)
-                self.optimiser.step()
+                self.optimiser.step(lambda: value)
+
+    def slow_down(self, rate: float) -> None:
+        """To this rate, halved as often as a motion diverged."""
+        for group in self.optimiser.param_groups if self.optimiser is not None else ():
+            group["lr"] = rate / 2**self.halved
 
     def _note(self, value: float, whole: bool) -> None:
         """Losses of shorter motions are another thing: the best is one of whole motions, as soon as there are any."""
@@ -180,7 +197,7 @@ class _Descent:
         return all(p.grad is None or bool(torch.isfinite(p.grad).all()) for p in self.weights)
 
     def _back(self) -> None:
-        self.failures += 1
+        self.failures, self.halved = self.failures + 1, self.halved + 1
         if self.before:
             self.task.policies.load_state_dict(self.before)
         if self.optimiser is not None:
@@ -199,7 +216,8 @@ class _Saved:
     def store(self, descent: _Descent) -> None:
         run = {k: v for k, v in vars(descent.run).items() if k != "task"}
         kept = {"mark": self.mark, "run": run, "best": descent.best, "before": descent.before,
-                "failures": descent.failures, "judged": descent.judged, "weights": descent.task.policies.state_dict(),
+                "failures": descent.failures, "judged": descent.judged, "halved": descent.halved,
+                "weights": descent.task.policies.state_dict(),
                 "optimiser": None if descent.optimiser is None else descent.optimiser.state_dict()}  # fmt: skip
         self.file.parent.mkdir(parents=True, exist_ok=True)
         aside = self.file.with_suffix(".part")
@@ -217,7 +235,7 @@ class _Saved:
             raise ValueError(f"{self.file} is of another training: choose another folder, or delete it")
         for name, value in kept["run"].items():
             setattr(descent.run, name, value)
-        for name in ("best", "before", "failures", "judged"):
+        for name in ("best", "before", "failures", "judged", "halved"):
             setattr(descent, name, kept[name])
         descent.task.policies.load_state_dict(kept["weights"])
         if descent.optimiser is not None:

@@ -21,14 +21,20 @@ from nablasim.sysid.sweep import Mark, sweep
 
 def experiments() -> dict[str, Experiment]:
     """All that can be reproduced, by name."""
+    from nablasim.sysid.experiments.controls import TASKS
     from nablasim.sysid.experiments.fig7 import FIG7
+    from nablasim.sysid.experiments.imperfect import TABLE4LEFT
     from nablasim.sysid.experiments.landscapes import LANDSCAPES
+    from nablasim.sysid.experiments.pendula import PENDULA
+    from nablasim.sysid.experiments.rates import TABLE4RIGHT
+    from nablasim.sysid.experiments.smoke import SMOKE
     from nablasim.sysid.experiments.table1 import TABLE1
     from nablasim.sysid.experiments.table2 import TABLE2
     from nablasim.sysid.experiments.table3 import TABLE3
     from nablasim.sysid.experiments.tosses import TOSSES
 
-    made: list[Experiment] = [TABLE1, TABLE2, TABLE3, LANDSCAPES, FIG7, TOSSES]
+    made: list[Experiment] = [TABLE1, TABLE2, TABLE3, LANDSCAPES, TABLE4LEFT, TABLE4RIGHT, FIG7, *TASKS.values(),
+                              PENDULA, SMOKE, TOSSES]  # fmt: skip
     return {e.name: e for e in made}
 
 

@@ -158,6 +158,7 @@ class Pictures:
     loss: what of the pictures is compared
     paint: passed to the renderer, such as colors, uvs and texture: of all vertices of the objects in their order
     alike: frames whose errors hang together, so that as many of them tell as much as one; makes intervals wider
+    bob: of a pendulum, which has no surfaces, balls of this radius (m) are drawn
     """
 
     renderer: Any
@@ -167,6 +168,7 @@ class Pictures:
     noise: float | None = None
     real: str = "float32"
     alike: int = 1
+    bob: float | None = None
 
     def bind(self, model: Any, target: Any) -> Bound:
         if not isinstance(target, Video):
@@ -174,24 +176,39 @@ class Pictures:
                 f"the target of pictures is a video, such as sysid.load_video(file) or sysid.Video(frames, fps=30), "
                 f"not {type(target).__name__}"
             )
+        if not isinstance(model, ph.Model) and self.bob is not None:
+            return self._bound(target, (), _balls(1 if not model.element else model.element[0], self.bob)[1])
         if not isinstance(model, ph.Model) or not model.surfaces:
             raise ValueError("nothing of this model can be drawn: it has no surfaces; observe States instead")
         names = self.objects or tuple(model.surfaces)
         for name in names:
             if name not in model.surfaces:
                 raise KeyError(f"there is no object {name!r} to draw; there are {', '.join(model.surfaces)}")
-        pictures = self._like_ours(target)
         faces, first = [], 0
         for name in names:
             surface = model.surfaces[name]
             faces.append(surface.faces + first)
             first += len(model[f"{name}.x"]) if surface.points is None else len(surface.points)
+        carried = any(model.surfaces[name].links for name in names)
+        return self._bound(target, names, np.concatenate(faces), carried=carried)
+
+    def drawn(self, motion: Any, bobs: int, radius: float) -> NDArray[np.floating[Any]]:
+        """The pictures of a pendulum's motion: (frames, height, width[, channels])."""
+        import torch
+
+        corners = _around(torch.as_tensor(motion["x"])[None], radius)[0].to(getattr(torch, self.real))
+        return np.asarray(self.renderer(corners, _balls(bobs, radius)[1], **self.paint))
+
+    def _bound(
+        self, target: Video, names: tuple[str, ...], faces: NDArray[np.int32], *, carried: bool = False
+    ) -> Bound:
+        pictures = self._like_ours(target)
         noise = self.noise if self.noise is not None else target.noise
         step, floor, slack = (1e-3, 1e-5, 1e-6) if self.real == "float32" else (1e-5, 1e-9, 1e-10)
         bound = _BoundPictures(
             target.times, np.zeros(0), np.zeros(0), step, noise, floor, slack, 0.01 * floor / step,
-            self, names, np.concatenate(faces), target.size, pictures.shape[3] if pictures.ndim == 4 else 0,
-            any(model.surfaces[name].links for name in names),
+            self, names, faces, target.size, pictures.shape[3] if pictures.ndim == 4 else 0,
+            carried,
         )  # fmt: skip
         rows, pace = bound.measure(pictures)
         object.__setattr__(bound, "target", rows)
@@ -238,7 +255,10 @@ class _BoundPictures(Bound):
         """(copies, frames, height, width[, channels])"""
         import torch
 
-        parts = [torch.as_tensor(seen.vertices(name))[:, list(frames)] for name in self.names]
+        if self.given.bob is None:
+            parts = [torch.as_tensor(seen.vertices(name))[:, list(frames)] for name in self.names]
+        else:
+            parts = [_around(torch.as_tensor(seen["x"])[:, list(frames)], self.given.bob)]
         corners = _joined(parts, dim=2).to(getattr(torch, self.given.real))
         flat = corners.reshape(-1, *corners.shape[2:])
         drawn = _joined([self._draw(flat[k : k + CHUNK]) for k in range(0, len(flat), CHUNK)])
@@ -283,6 +303,19 @@ class _BoundPictures(Bound):
             for shift in (-1, 1)
         )
         return rows.numpy(), np.maximum(np.asarray(pace, np.float64) / 4, 1e-12)
+
+
+def _balls(count: int, radius: float) -> tuple[NDArray[np.float64], NDArray[np.int32]]:
+    """The corners of one ball, and the triangles of so many."""
+    ball = ph.TriMesh.icosphere(radius=radius, subdivisions=1)
+    first = len(ball.vertices) * np.arange(count, dtype=np.int32)
+    return np.array(ball.vertices), (ball.faces[None] + first[:, None, None]).reshape(-1, 3).astype(np.int32)
+
+
+def _around(x: Any, radius: float) -> Any:
+    """The corners of balls at the bobs (copies, frames[, bobs], 3) of a pendulum."""
+    x = x.reshape(*x.shape[:2], -1, 1, 3)
+    return (x + x.new_tensor(_balls(1, radius)[0])).reshape(*x.shape[:2], -1, 3)
 
 
 def bind(observe: Any, model: Any, target: Any, loss: Loss | None) -> Bound:

@@ -35,11 +35,7 @@ def damping_of(restitution: Any, *, stiffness: Any, mass: Any, law: str = "smoot
 
     if any(isinstance(v, torch.Tensor) for v in (restitution, stiffness, mass)):
         e, ke, m = (torch.as_tensor(v, dtype=torch.float64) for v in (restitution, stiffness, mass))
-        loss = -e.log() / TIMES[law]
-        at = loss.detach().numpy()
-        # The spline's value, and its slope as that of the tensor.
-        ratio = torch.as_tensor(_ratios()(at)) + torch.as_tensor(_ratios()(at, 1)) * (loss - loss.detach())
-        return 2 * ratio * (ke * m).sqrt()
+        return 2 * _ratio_of(-e.log() / TIMES[law]) * (ke * m).sqrt()
     lost = -np.log(np.asarray(restitution, np.float64)) / TIMES[law]
     return 2 * _ratios()(lost) * np.sqrt(np.asarray(stiffness, np.float64) * np.asarray(mass, np.float64))
 
@@ -50,6 +46,19 @@ def _losses(ratio: ArrayLike) -> NDArray[np.float64]:
     under, over = np.minimum(z, 1 - 1e-9), np.maximum(z, 1 + 1e-9)
     below = under * np.arccos(under) / np.sqrt(1 - under**2)
     return np.where(z < 1, below, over * np.arccosh(over) / np.sqrt(over**2 - 1))
+
+
+def _ratio_of(loss: Any) -> Any:
+    """`_ratios()` of a tensor, by operations of torch alone: transforms of torch.func have no numbers for NumPy."""
+    import torch
+
+    spline = _ratios()
+    knots, pieces = torch.from_numpy(spline.x), torch.from_numpy(spline.c)
+    # Which piece, as a plain number: it has no slope.
+    at = (torch.searchsorted(knots, loss.detach().contiguous(), right=True) - 1).clamp(0, len(knots) - 2)
+    t = loss - knots[at]
+    a, b, c, d = (piece[at] for piece in pieces)
+    return ((a * t + b) * t + c) * t + d
 
 
 @cache

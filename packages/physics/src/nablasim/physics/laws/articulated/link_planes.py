@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 import kernelc as kc
+from nablasim.physics.checks import STICK as STUCK
 from nablasim.physics.geometry import Robot, Shape, rotation_matrix, solid
 from nablasim.physics.laws.articulated import link_planes_kernels as kernels
 from nablasim.physics.laws.articulated.bundles import Contacts
@@ -110,8 +111,11 @@ def add_link_planes(draft: Draft, name: str, *, normal: ArrayLike, offset: float
         ("ke", KE, ke, "N/m"), ("kd", KD, kd, "N s/m"), ("kf", KF, kf, "N s/m"), ("mu", MU, mu, "1"),
         ("normal", GIVEN_NORMAL, normal, "1"), ("offset", OFFSET, offset, "m"),
     ):  # fmt: skip
-        draft.parameter(f"{name}.{quantity}", column, rows, USUAL[quantity] if value is None else value, unit=unit,
-                        uniform=True)  # fmt: skip
+        value = USUAL[quantity] if value is None else value
+        if quantity == "kf" and value == STUCK:
+            draft.constant(column, rows, value)
+            continue
+        draft.parameter(f"{name}.{quantity}", column, rows, value, unit=unit, uniform=True)
     draft.constant(TOUCH, rows, touch)
     draft.constant(SMOOTHING, rows, smoothing)
 

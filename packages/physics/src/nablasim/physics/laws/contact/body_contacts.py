@@ -14,12 +14,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 import kernelc as kc
-from nablasim.physics.checks import filled
+from nablasim.physics.checks import STICK, filled
 from nablasim.physics.errors import PassedThrough
 from nablasim.physics.geometry import CAPSULE, GRID, MESH, SPHERE
 from nablasim.physics.laws.contact import body_contacts_kernels as kernels
 from nablasim.physics.laws.contact import compliant_kernels, planes
 from nablasim.physics.laws.contact.body_contacts_kernels import FAMILIES
+from nablasim.physics.laws.contact.hard_kernels import HARD
 from nablasim.physics.laws.contact.pairing_kernels import Defaults, Partners, pair_of_bodies, pair_with_particle
 from nablasim.physics.laws.contact.passing_kernels import FAMILIES as PASSING
 from nablasim.physics.laws.contact.passing_kernels import thinness
@@ -128,7 +129,7 @@ class Pairs(System):
     def limits(self, a: Arrays) -> list[Limit]:
         four, one, other = a.numpy(self.contact.four), a.numpy(self.one), a.numpy(self.other)
         rates = b.contact_rates(a, planes=False)
-        k = (rates[one] + rates[other]) * four[:, 0]
+        k = (rates[one] + rates[other]) * four[:, 0] * (a.numpy(self.contact.law) < HARD)
         return [b.contact_limit(body, a.rows("bodies"), k) for body in (one, other)]
 
 
@@ -209,6 +210,7 @@ class Law:
     damping: str = "smooth"
     touch: float = 5e-3
     smoothing: float = 0.0
+    hard: bool = False
 
     def check(self, name: str) -> Law:
         if self.damping not in planes.LAWS:
@@ -282,7 +284,7 @@ def _add_pairs(
             draft.index(f"{rows.table}.one", row[one[start:end]])
             draft.index(f"{rows.table}.other", row[other[start:end]])
             both = frozenset(q for k, q in enumerate(UNITS) if given[start] >> k & 1)
-            add_numbers(draft, rows, both, numbers, known[how[start]])
+            add_numbers(draft, rows, both, numbers, known[how[start]], pairs=True)
 
 
 def meeting_bodies(draft: Draft) -> list[Meeting]:
@@ -315,9 +317,15 @@ def _meetings(bodies: list[Meeting]) -> tuple[NDArray[np.int_], NDArray[np.int_]
     return points[meet], surfaces[meet]
 
 
-def add_numbers(draft: Draft, rows: Rows, given: frozenset[str], numbers: Mapping[str, float | None], law: Law) -> None:
+def add_numbers(draft: Draft, rows: Rows, given: frozenset[str], numbers: Mapping[str, float | None], law: Law,
+                pairs: bool = False) -> None:  # fmt: skip
+    """What holds in some rows. `pairs` of bodies may be hard, or firm, without a ke of their own."""
     contact = Contact(rows.table)
-    draft.index(contact.law.name, np.full(rows.count, planes.LAWS.index(law.damping)))
+    firm = pairs and law.damping == "smooth" and "ke" not in given and numbers["ke"] is None
+    number = compliant_kernels.FIRM if firm else planes.LAWS.index(law.damping)
+    if law.hard and pairs:
+        number = HARD
+    draft.index(contact.law.name, np.full(rows.count, number))
     draft.constant(contact.touch, rows, law.touch)
     draft.constant(contact.smoothing, rows, law.smoothing)
     # What nothing depends on is no parameter.
@@ -326,8 +334,8 @@ def add_numbers(draft: Draft, rows: Rows, given: frozenset[str], numbers: Mappin
     used |= {"rate"} if {"ke", "kd", "kf"} - known else set()
     used |= {"ratio"} if "kd" not in known else set()
     for column, quantity in zip(contact.given, UNITS):
-        value = numbers[quantity]
-        draft.constant(column, rows, NONE)
-        if quantity in used and value is not None:
-            draft.parameter(f"contact.{quantity}", column, rows, value, unit=UNITS[quantity], bounds=(0.0, None),
+        name, value = planes.usual_rate(firm) if (quantity, numbers[quantity]) == ("rate", None) else (quantity, numbers[quantity])
+        draft.constant(column, rows, STICK if value == STICK else NONE)
+        if value != STICK and quantity in used and value is not None:
+            draft.parameter(f"contact.{name}", column, rows, value, unit=UNITS[quantity], bounds=(0.0, None),
                             uniform=True, about="of contacts of bodies that have no numbers of their own")  # fmt: skip

@@ -8,8 +8,8 @@ import numpy as np
 
 import kernelc as kc
 from nablasim.physics.geometry import GROUP, Solid
-from nablasim.physics.laws.rigid.bodies import FACE, KIND, SIZE, points
-from nablasim.physics.laws.rigid.surfaces_kernels import Grids, Meshes, body_bounds, group_boxes
+from nablasim.physics.laws.rigid.bodies import EDGE_COUNT, EDGE_START, ENDS, FACE, KIND, SIZE, points
+from nablasim.physics.laws.rigid.surfaces_kernels import Edges, Grids, Meshes, body_bounds, group_boxes
 from nablasim.physics.laws.rigid.surfaces_kernels import Surfaces as Bundle
 from nablasim.physics.laws.system import System
 from nablasim.physics.model import Column, Draft, Index, Rows
@@ -43,7 +43,8 @@ def surfaces(a: Arrays) -> Any:
     """The surfaces of bodies in kernels."""
     meshes = a.bundle(Meshes, FACE, BOX_START, BOX_COUNT, FACE_START, FACE_COUNT, LOW, HIGH)
     grids = a.bundle(Grids, NODE, CELLS, ORIGIN, SPACING, DISTANCE)
-    return a.bundle(Bundle, KIND, SIZE, BOUND, points=points(a), meshes=meshes, grids=grids)
+    edges = a.bundle(Edges, ENDS, start=EDGE_START, count=EDGE_COUNT)
+    return a.bundle(Bundle, KIND, SIZE, BOUND, points=points(a), edges=edges, meshes=meshes, grids=grids)
 
 
 def add_surface(draft: Draft, name: str, body: Rows, faces: Rows, solid: Solid) -> None:

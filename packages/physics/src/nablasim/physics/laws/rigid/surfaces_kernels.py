@@ -37,6 +37,15 @@ class Grids:
 
 
 @kc.struct
+class Edges:
+    """Edges between points, `count` of them per body from `start` on. Ends that are balls are those of an axis."""
+
+    ends: kc.Array[int, 2]
+    start: kc.Array[int]
+    count: kc.Array[int]
+
+
+@kc.struct
 class Surfaces:
     """What bodies touch with. `bound` is a ball (centre, radius) in the body's frame that holds it."""
 
@@ -44,6 +53,7 @@ class Surfaces:
     size: kc.Array[kc.float3]
     bound: kc.Array[kc.float4]
     points: Points
+    edges: Edges
     meshes: Meshes
     grids: Grids
 

@@ -1,0 +1,214 @@
+"""Friction of all bodies of a scene together, where bodies touch bodies. A row is a scene that has such pairs.
+
+It comes after all other forces: they say with which velocity the step would end, and friction is taken there. The step
+has two operations of its own on the tape, which `rubbing_kernels.py` explains: one that solves, without a gradient, and
+one that lets the gradient of the residual through the solution.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
+
+import numpy as np
+from numpy.typing import NDArray
+
+import kernelc as kc
+from nablasim.physics.laws.contact import rubbing_kernels as kernels
+from nablasim.physics.laws.contact import rubbing_pairs_kernels as of_pairs
+from nablasim.physics.laws.contact.body_contacts import GridPairs, MeshPairs, Pairs, ShapePairs
+from nablasim.physics.laws.contact.body_friction import PRESS, SCENE, together
+from nablasim.physics.laws.contact.body_planes import planes
+from nablasim.physics.laws.contact.hard_kernels import HARD
+from nablasim.physics.laws.rigid import bodies as b
+from nablasim.physics.laws.rigid.bodies_kernels import FREE, LINK
+from nablasim.physics.laws.rigid.surfaces import surfaces
+from nablasim.physics.laws.system import System
+from nablasim.physics.model import Index, world_of
+
+if TYPE_CHECKING:
+    from nablasim.physics.model import Array, Arrays, Layout, Step
+
+Floats = NDArray[np.float64]
+FAMILIES: tuple[type[Pairs], ...] = (ShapePairs, MeshPairs, GridPairs)
+ROOM = 64
+"""How many points of a scene are listed at first; the list grows as needed."""
+
+
+class Rubbing(System):
+    """The relaxed cone min(mu f_n, kf |u|) at the end of the step, at all points of all bodies together."""
+
+    name = "rubbing"
+    indices = (SCENE,)
+
+    def forces(self, s: Step) -> None:
+        if not together(s):
+            return
+        n = s.rows("bodies")
+
+        def memory(kind: Any, name: str, element: Any = kc.float3) -> Any:
+            return kind(*(s.scratch(f"rubbing.{name}_{k}", n, element) for k in range(2)))
+
+        bodies, forces = b.moving(s), b.forces(s)
+        ahead = memory(kernels.Motion, "ahead")
+        turn = s.scratch("rubbing.turn", n, kc.mat33)
+        kc.launch(kernels.motion_ahead, n, [bodies, forces, s.dt], [ahead, turn])
+        before = memory(kernels.Motion, "begin")
+        for begins in (1, 0, 0) if self.finds_pressure(s) else (1,):
+            y, z, lack = memory(kernels.Motion, "y"), memory(kernels.Motion, "z"), memory(kernels.Forces, "lack")
+            for a in (lack.f, lack.torque):
+                a.zero_()
+            solve = Solve(s, ahead, turn, y, begins)
+            s.tape.record(solve.nothing, writes=[y.v, y.omega], forward=solve.forward)
+            kc.launch(kernels.resist, n, [bodies, turn, y], [lack])
+            for family in FAMILIES:
+                if s.rows(f"{family.family}_pairs"):
+                    given = [bodies, surfaces(s), family().pairs(s), ahead, s.dt, before, begins, y]
+                    rub = of_pairs.FAMILIES[family.family].rub_pairs
+                    kc.launch(rub, s.rows(f"{family.family}_pairs"), given, [lack], parts=s.parts)
+            if s.rows("body_plane_contacts"):
+                given = [bodies, planes(s), s[PRESS], ahead, s.dt, before, begins, y]
+                kc.launch(kernels.rub_planes, s.rows("body_plane_contacts"), given, [lack], parts=s.parts)
+            solve.record([lack.f, lack.torque], [z.v, z.omega])
+            before = z
+        kc.launch(kernels.force_of, n, [bodies, turn, z, s.dt], [b.rub(s)])
+
+    def finds_pressure(self, s: Step) -> bool:
+        """Whether pressure is found together with friction: then both follow each other a few times."""
+        tables = ("body_plane_contacts", *(f"{family.family}_pairs" for family in FAMILIES))
+        return any((s.numpy(Index(f"{table}.law")) >= HARD).any() for table in tables if s.rows(table))
+
+
+class Memory:
+    """What the steps of a program solve with, in double precision."""
+
+    def __init__(self, layout: Layout, arrays: Arrays, room: int):
+        self.room, n = room, layout.rows("bodies")
+        self.worlds = worlds = 1 + int(world_of(layout, "bodies").max(initial=0))
+        real, size = kc.float64, room * worlds
+
+        def zeros(count: int, element: Any = float) -> Array:
+            return kc.zeros(count, dtype=element, **({} if element is int else {"real": real}))
+
+        def rows(table: str) -> Array:
+            starts = np.searchsorted(world_of(layout, table), np.arange(worlds + 1))
+            return kc.array(starts.astype(np.int32))
+
+        tables = ("body_plane_contacts", *(f"{f.family}_pairs" for f in FAMILIES))
+        self.rows = {table: kernels.Scenes(rows(table)) for table in tables if layout.rows(table)}
+        numbers = (*[kc.float3] * 4, kc.float4, kc.float2, float)
+        self.exact = kernels.Touches(zeros(size, int), zeros(size, int), *(zeros(size, e) for e in numbers),
+                                     zeros(worlds, int))  # fmt: skip
+        own = [arrays.scratch(f"rubbing.touch_{k}", size, kind) for k, kind in enumerate(numbers)]
+        self.listed = kernels.Touches(self.exact.one, self.exact.other, *own, self.exact.count)
+        """As they are found, in the precision of the model."""
+        self.weights = kernels.Weights(zeros(n), zeros(n, kc.mat33), rows("bodies"))
+        self.blocks = kernels.Blocks(zeros(n, kc.spatial_matrix), zeros(n, kc.spatial_matrix), zeros(size, int),
+                                     zeros(size, int), zeros(size, kc.spatial_matrix), zeros(worlds, int))  # fmt: skip
+        self.vectors = kernels.Vectors(*(zeros(n, kc.spatial_vector) for _ in range(6)), zeros(worlds),
+                                       zeros(worlds))  # fmt: skip
+
+    def used(self) -> NDArray[np.intp]:
+        """Where the blocks of bodies that touch each other are."""
+        return np.concatenate([w * self.room + np.arange(k) for w, k in enumerate(self.blocks.edges.numpy())])
+
+
+_MEMORY: WeakKeyDictionary[Arrays, Memory] = WeakKeyDictionary()
+"""Of each program: its steps take turns."""
+
+
+class Solve:
+    """One solution of a step: y, from what is ahead."""
+
+    def __init__(self, s: Step, ahead: Any, turn: Array, y: Any, begins: int):
+        self.s, self.ahead, self.turn, self.y, self.begins = s, ahead, turn, y, begins
+        self.bodies, self.surfaces, self.planes = b.moving(s), surfaces(s), None
+        if s.rows("body_plane_contacts"):
+            self.planes = [planes(s), s[PRESS]]
+        self.pairs = {f.family: f().pairs(s) for f in FAMILIES if s.rows(f"{f.family}_pairs")}
+        self.matrix: Any = None
+        """The blocks of the matrix at the solution."""
+        self.keeps = False
+        """Whether the gradient will ask for it."""
+        self.memory(ROOM)
+
+    def memory(self, room: int) -> Memory:
+        known = _MEMORY.get(self.s.base)
+        if known is None or known.room < room:
+            known = _MEMORY[self.s.base] = Memory(self.s.layout, self.s, room)
+        return known
+
+    def record(self, lack: list[Array], z: list[Array]) -> None:
+        """Put on the tape that y, which goes to z, moves where the residual does."""
+        assert self.s.tape is not None
+        self.s.tape.record(lambda: self.backward(lack, z), reads=lack, writes=z, forward=lambda: self.passed(z),
+                           tangent=self.tangent)  # fmt: skip
+        self.keeps = lack[0].grad is not None
+
+    def nothing(self) -> None:
+        """No gradient goes through the way to the solution."""
+
+    def listed(self) -> Memory:
+        """The points that are pressed in this step."""
+        m = self.memory(ROOM)
+        while True:
+            m.exact.count.numpy()[...] = 0
+            for family, pairs in self.pairs.items():
+                given = [self.bodies, self.surfaces, pairs, self.ahead, self.s.dt, m.rows[f"{family}_pairs"]]
+                kc.launch(of_pairs.FAMILIES[family].list_pairs, m.worlds, given, [m.listed])
+            if self.planes is not None:
+                given = [self.bodies, *self.planes, self.ahead, self.s.dt, m.rows["body_plane_contacts"]]
+                kc.launch(kernels.list_planes, m.worlds, given, [m.listed])
+            most = int(m.exact.count.numpy().max())
+            if most <= m.room:
+                return m
+            m = self.memory(2 * most)
+
+    def begin(self) -> Memory:
+        """List what touches, and take it over in double precision: for all solutions of a step."""
+        m, s = self.listed(), self.s
+        for name in ("arm", "brace", "normal", "free", "law", "give"):
+            getattr(m.exact, name).numpy()[...] = getattr(m.listed, name).numpy()
+        free = np.isin(s.numpy(b.MOTION), (FREE, LINK))
+        m.weights.mass.numpy()[...] = np.where(free, s.numpy(b.MASS), 1.0)
+        m.weights.turn.numpy()[...] = np.where(free[:, None, None], self.turn.numpy(), np.eye(3))
+        return m
+
+    def forward(self) -> None:
+        m, s = self.begin() if self.begins else self.memory(ROOM), self.s
+        given = [m.exact, m.weights, float(s.dt.numpy()[0]), self.begins]
+        kc.launch(kernels.settle, m.worlds, given, [m.blocks, m.vectors])
+        found = m.vectors.y.numpy()
+        self.y.v.numpy()[...], self.y.omega.numpy()[...] = found[:, :3], found[:, 3:]
+        if self.keeps:
+            edges, used = m.blocks.edges.numpy().copy(), m.used()
+            kept = (m.blocks.one, m.blocks.other, m.blocks.block)
+            self.matrix = m.blocks.own.numpy().copy(), edges, [a.numpy()[used] for a in kept]
+
+    def passed(self, writes: list[Array]) -> None:
+        for a, at in zip((self.y.v, self.y.omega), writes):
+            at.numpy()[...] = a.numpy()
+
+    def linear(self, v: Floats, omega: Floats) -> tuple[Floats, Floats]:
+        """A⁻¹ applied to a vector of this step."""
+        own, edges, kept = self.matrix
+        m = self.memory(ROOM)
+        m.blocks.own.numpy()[...], m.blocks.edges.numpy()[...] = own, edges
+        for a, values in zip((m.blocks.one, m.blocks.other, m.blocks.block), kept):
+            a.numpy()[m.used()] = values
+        m.vectors.rhs.numpy()[...] = np.concatenate([v, omega], axis=1)
+        kc.launch(kernels.solve_linear, m.worlds, [m.weights], [m.blocks, m.vectors])
+        found = m.vectors.to.numpy()
+        return found[:, :3].copy(), found[:, 3:].copy()
+
+    def backward(self, reads: list[Array], writes: list[Array]) -> None:
+        sent = [a.grad.numpy().astype(np.float64) for a in writes]
+        for a, values in zip(reads, self.linear(*sent)):
+            if a.grad is not None:
+                a.grad.numpy()[...] -= values
+
+    def tangent(self, f: Any, torque: Any) -> list[Floats]:
+        given = f if f is not None else torque
+        none = np.zeros(given.shape)
+        each = [self.linear(*both) for both in zip(none if f is None else f, none if torque is None else torque)]
+        return [-np.stack(part) for part in zip(*each)]

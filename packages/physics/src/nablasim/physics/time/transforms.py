@@ -1,0 +1,63 @@
+"""Rollouts that forward mode and `torch.func` go through: a function of numbers with its tangents and gradients."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from nablasim.physics.model import Model, Real
+from nablasim.physics.time.autograd import follow, followed
+from nablasim.physics.time.leaves import Leaves
+from nablasim.physics.time.runs import Run
+from nablasim.physics.time.settings import Settings
+from nablasim.physics.time.solvers.backward_euler import Solves
+from nablasim.physics.time.tangents import directed, pushing
+
+__all__ = ["Rolling", "follow", "followed"]
+
+
+class Rolling:
+    """The frames of a rollout, as a function of some parameters: see `autograd.Followed`."""
+
+    name = "ph.rollout"
+
+    def __init__(self, model: Model, control: Mapping[str, Any], how: Settings, by: Sequence[str]):
+        self.model, self.control, self.how, self.by = model, control, how, by
+        self.names: list[str] = []
+        """The columns of the frames; known once it ran."""
+        self.solves: Solves | None = None
+        self._last: tuple[list[Real], Run, Leaves] | None = None
+
+    def _leaves(self, values: Sequence[Real], by: Sequence[str] | None) -> Leaves:
+        given = dict(zip(self.by, values))
+        model = self.model.with_numbers({name: v for name, v in given.items() if name not in self.control})
+        control = {name: given.get(name, v) for name, v in self.control.items()}
+        return Leaves(model, control, self.how.steps, by=by)
+
+    def run(self, values: list[Real]) -> list[Real]:
+        leaves = self._leaves(values, self.by)
+        run = self.how.run(leaves)
+        frames = run.forward()
+        self.names, self.solves, self._last = list(frames), run.solves, (values, run, leaves)
+        return list(frames.values())
+
+    def pull(self, values: list[Real], seeds: Sequence[Any]) -> list[Real]:
+        if self._last is None or not all(map(np.array_equal, self._last[0], values)):
+            self.run(values)
+        assert self._last is not None
+        _, run, leaves = self._last
+        given = {name: np.ascontiguousarray(g) for name, g in zip(self.names, seeds) if g is not None}
+        return leaves.gradients(*run.backward(given))
+
+    def push(self, values: list[Real], ways: Sequence[Any]) -> list[Real]:
+        given = {name: np.asarray(way) for name, way in zip(self.by, ways) if way is not None}
+        count = len(next(iter(given.values())))
+        leaves = self._leaves(values, list(given))
+        _, moved = pushing(leaves, self.how).push(*directed(leaves, given, count))
+        return [np.ascontiguousarray(np.moveaxis(a, 1, 0)) for a in moved.values()]
+
+    def bend(self, *given: Any) -> tuple[list[Real], list[Real]]:
+        raise TypeError("ph.rollout has no second derivatives: take differences of the gradient, or of ph.jvp; kernels "
+                        "of your own have them (tape.hvp)")  # fmt: skip
