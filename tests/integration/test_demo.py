@@ -23,8 +23,10 @@ def out(tmp_path_factory):
 
 
 def test_the_command_writes_a_video_and_a_page_that_needs_nothing_else(out):
-    assert sorted(p.name for p in out.iterdir()) == ["bounce.mp4", "report.html"]
+    assert sorted(p.name for p in out.iterdir()) == ["bounce.mp4", "film.mp4", "report.html"]
     assert len(load_video(out / "bounce.mp4")) == 60
+    film = load_video(out / "film.mp4")
+    assert len(film) == 30 and film.size == (256, 320)
     page = (out / "report.html").read_text(encoding="utf-8")
     assert "floor.mu" in page and not re.search(r"<script|<link|https?://|src=\"(?!data:)", page)
 

@@ -64,6 +64,8 @@ def test_cloth_takes_up_to_four_substeps_by_itself():
         mesh = ph.TriMesh.grid((1, 1), cells=(8, 8))
         return ph.Scene().add_cloth("flag", mesh, mass=0.1, stretch=stretch, shear=100.0).build()
 
+    import torch._dynamo  # then rollouts are called through torch
+
     with pytest.warns(ph.StepShortened, match="taken as 2 shorter ones") as caught:
         found = ph.rollout(flag(2e3), dt=1 / 800, steps=8)["flag"].x
     assert caught[0].filename == __file__

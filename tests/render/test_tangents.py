@@ -76,3 +76,14 @@ def test_what_cannot_move_is_refused():
         renderer.jvp(vertices, BALL.faces, tangents={})
     with pytest.raises(TypeError, match=r"renderer\.jvp"):
         torch.func.jvp(lambda v: renderer(v, BALL.faces), (vertices,), (ways["vertices"][0],))
+
+
+def test_second_derivatives_are_refused_and_never_constant():
+    vertices, colors, _ = draw()
+    vertices.requires_grad_()
+    picture = render.Renderer(CAMERA, size=(8, 8))(vertices, BALL.faces, colors=colors)
+    plain = torch.autograd.grad(picture.sum(), vertices, retain_graph=True)[0]
+    slope = torch.autograd.grad(picture.sum(), vertices, create_graph=True)[0]
+    assert torch.equal(slope, plain)
+    with pytest.raises(TypeError, match="pictures have a first derivative only"):
+        (slope.square().sum() + vertices.square().sum()).backward()

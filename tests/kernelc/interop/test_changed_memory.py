@@ -223,3 +223,16 @@ def test_directions_are_numbers(direction):
     for push in (tape.jvp, lambda d: kc.jvp(square, 3, [x], [y], tangents=d)):
         with pytest.raises(kc.KernelError, match=r"numbers|not supported"):
             push({x: direction})
+
+
+@pytest.mark.parametrize(("steps", "every"), [(-1, None), (2.5, None), (4, 0), (4, -2), (4, 1.5), ("4", None)])
+def test_checkpoints_are_counted(steps, every):
+    """A negative `every` kept no state."""
+    x = kc.array(np.ones(3), requires_grad=True)
+    for tape in (kc.Tape(), None):
+        with pytest.raises(kc.WrongChoice, match="cannot be"):
+            if tape is None:
+                kc.checkpoint(lambda k: None, [x], steps, every=every)
+            else:
+                with tape:
+                    kc.checkpoint(lambda k: None, [x], steps, every=every)

@@ -187,3 +187,24 @@ def test_neighbours_stand_side_by_side_in_the_tree():
 def test_what_cannot_be_is_refused(call, words):
     with pytest.raises(kc.KernelError, match=words):
         call()
+
+
+@given(
+    seed=st.integers(0, 10**6), n=st.integers(2, 20), real=REALS, odd=st.sampled_from([np.nan, np.inf, -np.inf]),
+    device=st.sampled_from(["cpu", "cpu", "python"]), refit=st.booleans(),
+)  # fmt: skip
+def test_one_item_that_is_lost_loses_no_other(seed, n, real, odd, device, refit):
+    """NaN anywhere in a box went up to the root, and no query met anything."""
+    rng, (lower, upper) = np.random.default_rng(seed), random_boxes(seed, n, real)
+    before = kc.config.device
+    try:
+        kc.config.device = device
+        tree = kc.Bvh(n).build(lower, upper)
+        for corner in (lower, upper):
+            corner[rng.random(n) < 0.3, rng.integers(3)] = odd
+        tree = tree.refit(lower, upper) if refit else tree.build(lower, upper)
+        seen = np.zeros((n, n), np.int32)
+        kc.launch(mark, n, [lower, upper, *tree.arrays], [seen])
+    finally:
+        kc.config.device = before
+    assert np.array_equal(seen, meeting(lower, upper).astype(np.int32))

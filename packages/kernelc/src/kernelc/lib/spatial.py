@@ -162,13 +162,20 @@ def bvh_query_ray(order, boxes, origin, direction, reach):
             yield order[2 + leaf]
 
 
+@kc.func
+def middle_of(lower, upper):
+    """The middle of a box, at zero where it is no number: one lost item must not lose the others."""
+    m = kc.stop_grad(lower + upper) * 0.5
+    return kc.float3(m.x if m.x == m.x else 0.0, m.y if m.y == m.y else 0.0, m.z if m.z == m.z else 0.0)
+
+
 @kc.kernel
 def frame_boxes(lower: kc.Array[kc.float3], upper: kc.Array[kc.float3], frame: kc.Array[kc.float3]):
     """The box around the middles of all items. One thread."""
-    low = kc.stop_grad(lower[0] + upper[0]) * 0.5
+    low = middle_of(lower[0], upper[0])
     high = low
     for n in range(1, lower.shape[0]):
-        middle = kc.stop_grad(lower[n] + upper[n]) * 0.5
+        middle = middle_of(lower[n], upper[n])
         low = kc.min(low, middle)
         high = kc.max(high, middle)
     frame[0] = low
@@ -190,11 +197,12 @@ def morton_codes(
 ):
     """Where an item's middle stands on a curve that keeps neighbours together: the bits of its coordinates in turn."""
     n = kc.tid()
-    middle = kc.stop_grad(lower[n] + upper[n]) * 0.5
+    middle = middle_of(lower[n], upper[n])
     size = frame[1] - frame[0]
     total = 0
     for axis in range(3):
         part = (middle[axis] - frame[0][axis]) / (size[axis] if size[axis] > 0.0 else 1.0)
+        part = part if part == part else 0.0
         total = total | (spread(int(kc.clamp(part * 1024.0, 0.0, 1023.0))) << axis)
     code[0, n] = total
 
@@ -232,11 +240,15 @@ def fill_leaves(
     node = order[1] - 1 + leaf
     if leaf < order[0]:
         item = order[2 + leaf]
-        boxes[node, 0] = kc.stop_grad(lower[item])
-        boxes[node, 1] = kc.stop_grad(upper[item])
-    else:
-        boxes[node, 0] = kc.float3(1e30)
-        boxes[node, 1] = kc.float3(-1e30)
+        low, high = kc.stop_grad(lower[item]), kc.stop_grad(upper[item])
+        # A box with NaN meets nothing; joined with others, it would hide them as well.
+        if low[0] == low[0] and low[1] == low[1] and low[2] == low[2]:
+            if high[0] == high[0] and high[1] == high[1] and high[2] == high[2]:
+                boxes[node, 0] = low
+                boxes[node, 1] = high
+                return
+    boxes[node, 0] = kc.float3(1e30)
+    boxes[node, 1] = kc.float3(-1e30)
 
 
 @kc.kernel

@@ -30,8 +30,10 @@ def checkpoint(step: Callable[[int], Any], state: Sequence[Any], steps: int, eve
     place by launches, and may read other arrays, whose gradients are accumulated. The reverse sweep restores a kept
     state, records the steps from there, and goes back through them: memory for √steps states and √steps recorded steps.
     """
-    if steps < 0:
+    if not isinstance(steps, (int, np.integer)) or steps < 0:
         raise WrongChoice(f"steps cannot be {steps}", advice="it is how often the step runs: zero or more")
+    if every is not None and (not isinstance(every, (int, np.integer)) or every < 1):
+        raise WrongChoice(f"every cannot be {every}", advice="the state is kept after so many steps: one or more")
     outer = recording.current()
     if not isinstance(outer, Tape):  # nobody records, or a checkpoint around this one looks at what is read and written
         for k in range(steps):

@@ -18,10 +18,12 @@ from nablasim.physics.laws.contact import edge_contact_kernels as edge_contact
 from nablasim.physics.laws.contact import face_hits_kernels as face_hits
 from nablasim.physics.laws.contact import hard_kernels as hard
 from nablasim.physics.laws.contact import near_points_kernels as near_points
+from nablasim.physics.laws.contact import neighbours_kernels as neighbours
 from nablasim.physics.laws.contact import pairing_kernels as pairing
 from nablasim.physics.laws.contact import passing_kernels as passing
 from nablasim.physics.laws.contact import planes_kernels as planes
 from nablasim.physics.laws.contact import point_contact_kernels as point_contact
+from nablasim.physics.laws.contact import reports_kernels as reports
 from nablasim.physics.laws.contact import rubbing_kernels as rubbing
 from nablasim.physics.laws.contact import rubbing_pairs_kernels as rubbing_pairs
 from nablasim.physics.laws.contact import self_contact_kernels as self_contact
@@ -102,6 +104,8 @@ AHEAD = [
         crossing, near_points, surfaces, touching, air.air_damping, planes.plane_stiffness,
         self_contact.self_contact_stiffness, adjoint=False,
     ),
+    *aot.kernels(neighbours, reports, adjoint=False, boxed=("dt",)),
+    *(one for family in reports.FAMILIES.values() for one in aot.kernels(*vars(family).values(), adjoint=False)),
     # A thread is a whole rollout, and a launch has few: minutes of compiling would buy nothing.
     *aot.kernels(pendula, lanes=False),
 ]  # fmt: skip

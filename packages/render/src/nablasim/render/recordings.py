@@ -16,7 +16,6 @@ from typing import Any
 import numpy as np
 import torch
 from torch.autograd import forward_ad
-from torch.autograd.function import once_differentiable
 
 import kernelc as kc
 
@@ -165,10 +164,40 @@ class _Pictures(torch.autograd.Function):
         return tuple(None if x is None else x[0] for x in _lent[ctx.number].tangents(moving))
 
     @staticmethod
-    @once_differentiable
     def backward(ctx: Any, *grads: Any) -> Any:
         (ticket,) = ctx.saved_tensors
-        return (None, None, None, None, None, *_lent[int(ticket)].gradients(grads))
+        found = _lent[int(ticket)].gradients(grads)
+        if torch.is_grad_enabled():  # create_graph=True: gradients are no constants, whatever becomes of them
+            anchors = [*(g for g in grads if g is not None and g.requires_grad), *_roots(ctx)]
+            made = iter(_Once.apply(sum(g is not None for g in found), *[g for g in found if g is not None], *anchors))
+            found = [None if g is None else next(made) for g in found]
+        return (None, None, None, None, None, *found)
+
+
+class _Once(torch.autograd.Function):
+    """Gradients of pictures, which raise when they are differentiated again."""
+
+    @staticmethod
+    def forward(ctx: Any, n: int, *given: torch.Tensor) -> Any:
+        return tuple(x.view_as(x) for x in given[:n])
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Any) -> Any:
+        raise TypeError("pictures have a first derivative only: leave out create_graph=True, or take differences "
+                        "of the gradient")  # fmt: skip
+
+
+def _roots(node: Any) -> list[torch.Tensor]:
+    """The leaves of torch's graph that a node comes from."""
+    found, seen, todo = [], set(), [node]
+    while todo:
+        for before, _ in todo.pop().next_functions:
+            if before is not None and before not in seen:
+                seen.add(before)
+                todo.append(before)
+                if hasattr(before, "variable"):
+                    found.append(before.variable)
+    return found
 
 
 _lent: dict[int, Recording] = {}

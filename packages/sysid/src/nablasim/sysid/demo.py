@@ -14,6 +14,7 @@ import numpy as np
 
 from nablasim import physics as ph
 from nablasim import render
+from nablasim.sysid import scenery
 from nablasim.sysid.fit import Fit
 from nablasim.sysid.problem import Param, Problem
 from nablasim.sysid.search import Start
@@ -67,6 +68,7 @@ class Demo:
     video: Video
     fit: Fit
     truth: dict[str, float]
+    bounce: Bounce = field(default_factory=Bounce)
 
     @property
     def errors(self) -> dict[str, float]:
@@ -78,11 +80,21 @@ class Demo:
         """Whether everything was found, to a hundredth."""
         return self.fit.converged and max(self.errors.values()) < 0.01
 
+    def film(self) -> Any:
+        """How the cube flies with what was found, in colour, on a floor with its shadow."""
+        bounce = self.bounce
+        model = bounce.model().replace({name: self.fit[name].value for name in self.truth})
+        steps = (bounce.frames - 1) * bounce.every
+        motion = ph.rollout(model, dt=bounce.dt, steps=steps, every=bounce.every)
+        camera = render.Camera.look_at(eye=(1.4, 2.4, 7.5), target=(0, 0.95, 0), fov=33)
+        return scenery.film(motion.vertices("cube")[::2], model.surfaces["cube"].faces, camera, size=(256, 320))
+
     def write(self, out: Path) -> Path:
-        """The video and the report; gives the page."""
+        """The video, a film of what was found, and the report; gives the page."""
         out.mkdir(parents=True, exist_ok=True)
         larger = np.repeat(np.repeat(self.video.frames, 4, axis=1), 4, axis=2)
         render.write_video(out / "bounce.mp4", larger, fps=30)
+        render.write_video(out / "film.mp4", self.film(), fps=15)
         return self.fit.report(out, title="A bouncing cube: its mass, elasticity and friction from its video")
 
 
@@ -93,4 +105,4 @@ def run_demo(
     bounce = bounce or Bounce()
     video = bounce.film()
     fit = bounce.problem(video).fit(on_window=on_window, **{"starts": 4, **options})
-    return Demo(video, fit, bounce.truth)
+    return Demo(video, fit, bounce.truth, bounce)

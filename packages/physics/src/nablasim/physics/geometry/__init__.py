@@ -1,6 +1,6 @@
 """What things are: meshes, shapes, solids, signed distances, materials and mass. The door of this room."""
 
-from nablasim.physics.geometry.distance import SignedDistance
+from nablasim.physics.geometry.distance import Heightfield, SignedDistance
 from nablasim.physics.geometry.features import EDGE, Supports, crowd, crowd_across, held, rates, supports
 from nablasim.physics.geometry.mass import (
     Bodies,
@@ -22,6 +22,7 @@ from nablasim.physics.geometry.shapes_kernels import (
     CAPSULE,
     CONE,
     CYLINDER,
+    FIELD,
     GRID,
     MESH,
     SPHERE,
@@ -37,6 +38,7 @@ __all__ = [
     "CONE",
     "CYLINDER",
     "EDGE",
+    "FIELD",
     "GRID",
     "GROUP",
     "MESH",
@@ -48,6 +50,7 @@ __all__ = [
     "Cone",
     "Cylinder",
     "Geometry",
+    "Heightfield",
     "Joint",
     "Link",
     "MassProperties",

@@ -10,14 +10,14 @@ from numpy.typing import ArrayLike, NDArray
 
 from nablasim.physics.checks import shaped
 from nablasim.physics.errors import about
-from nablasim.physics.geometry.distance import SignedDistance
+from nablasim.physics.geometry.distance import Heightfield, SignedDistance
 from nablasim.physics.geometry.features import Features, Floats, features
 from nablasim.physics.geometry.mass import MassProperties, solid_mass_properties
 from nablasim.physics.geometry.mesh import TriMesh
 from nablasim.physics.geometry.shapes import Box, Shape
-from nablasim.physics.geometry.shapes_kernels import GRID, MESH
+from nablasim.physics.geometry.shapes_kernels import FIELD, GRID, MESH
 
-Geometry = Shape | TriMesh | SignedDistance | tuple[ArrayLike, ArrayLike]
+Geometry = Shape | TriMesh | SignedDistance | Heightfield | tuple[ArrayLike, ArrayLike]
 GROUP = 16
 """Faces in a group: the nearest face is looked for group by group."""
 FLAT, SHORT = 1e-4, 0.05
@@ -41,6 +41,7 @@ class Solid:
     skin: TriMesh | None = None
     """What is drawn of it."""
     distance: SignedDistance | None = None
+    field: Heightfield | None = None
 
     @cached_property
     def points(self) -> Floats:
@@ -56,6 +57,8 @@ def solid(name: str, geometry: Geometry, scale: ArrayLike) -> Solid:
         return _of_shape(_scaled(name, geometry, scale))
     if isinstance(geometry, SignedDistance):
         return _of_distance(name, geometry, scale)
+    if isinstance(geometry, Heightfield):
+        return _of_heights(geometry, shaped(f"{name}: scale", np.broadcast_to(np.asarray(scale, float), 3), (3,)))
     if not isinstance(geometry, TriMesh):
         if not (isinstance(geometry, tuple) and len(geometry) == 2):
             raise TypeError(
@@ -107,10 +110,19 @@ def _of_distance(name: str, distance: SignedDistance, scale: ArrayLike) -> Solid
     if not (np.asarray(scale) == factor).all() or not factor > 0:
         raise ValueError(f"{name}: signed distances can only be scaled by one positive number, not {scale!r}")
     scaled = SignedDistance(distance.values * factor, distance.low * factor, distance.high * factor)
+    return _without_mass(GRID, distance=scaled)
+
+
+def _of_heights(field: Heightfield, scale: Floats) -> Solid:
+    scaled = Heightfield(field.heights * scale[1], field.size * scale[[0, 2]])
+    return replace(_without_mass(FIELD), field=scaled, skin=scaled.mesh())
+
+
+def _without_mass(kind: int, distance: SignedDistance | None = None) -> Solid:
     # One point, which touches nothing: every body has a first one.
     none = Features(np.zeros((1, 3, 3)), np.zeros((1, 2)), np.ones(1), 0, 1)
     unit = MassProperties(1.0, np.zeros(3), np.eye(3))
-    return Solid(GRID, {}, np.zeros((1, 3)), none, _NO_FACES, unit, distance=scaled)
+    return Solid(kind, {}, np.zeros((1, 3)), none, _NO_FACES, unit, distance=distance)
 
 
 def _in_groups(mesh: TriMesh) -> NDArray[np.int32]:

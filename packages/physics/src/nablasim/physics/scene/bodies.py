@@ -82,7 +82,8 @@ class Bodies(Drafting):
         smoothing: float = 0.0,
         hard: bool = False,
     ) -> S:
-        """Something that things bump into, and that nothing moves: a shape, a closed mesh, a `ph.SignedDistance`.
+        """Something that things bump into, and that nothing moves: a shape, a closed mesh, a `ph.SignedDistance`, or
+        a `ph.Heightfield`.
 
         vel, omega: it moves with these velocities all the time, as a conveyor or a turning drum does.
         The rest is as of `add_rigid` and `add_plane`.

@@ -172,6 +172,7 @@ class Program:
             alarm = self.arrays.alarms.get(system.name)
             if alarm is not None and alarm.numpy().any():
                 row = int(alarm.numpy().argmax())
+                self.plain.notes = self.arrays.notes
                 raise system.alarmed(self.plain, row, int(alarm.numpy()[row]), float(self.dt.numpy()[0]))
 
     def segment(self, length: int, seen: frozenset[int] | None = None) -> Segment:

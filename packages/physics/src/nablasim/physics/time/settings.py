@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass
 from typing import Literal
 from warnings import warn
@@ -75,6 +76,14 @@ def _more_parts(model: Model, dt: float, error: StepTooLarge) -> int:
     warn(
         f"{error.thing!r}: cloth is light and stiff in its plane, and dt = {dt:g} s is beyond its limit of about "
         f"{error.limit:.3g} s. Each step is taken as {parts} shorter ones; substeps={parts} says that it is meant",
-        StepShortened, stacklevel=5,
+        StepShortened, stacklevel=_level_of_user(),
     )  # fmt: skip
     return parts
+
+
+def _level_of_user() -> int:
+    """How far above `_more_parts` the user's line is: torch may have put frames of its own in between."""
+    frame, level = sys._getframe(1), 1
+    while frame.f_back is not None and str(frame.f_globals.get("__name__")).startswith(("nablasim.", "torch.")):
+        frame, level = frame.f_back, level + 1
+    return level

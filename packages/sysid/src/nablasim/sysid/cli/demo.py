@@ -50,6 +50,7 @@ def demo(
     console.print(escape(str(result.fit.table())))
     worst = max(result.errors.values())
     console.print(f"{'Found' if result.found else 'Not found'}: the largest error is {worst:.1e} of the true value")
+    console.print(f"The cube as it was found, in colour: {escape(str(out / 'film.mp4'))}")
     console.print(f"[bold]{escape(str(page))}[/]")
     if not result.found:
         raise typer.Exit(1)

@@ -23,6 +23,8 @@ from nablasim.sysid.problem import Pyramid
 
 DENSITY = 1.0
 """kg/m², with the water that moves along."""
+FADE = 0.3
+"""How long the strokes take to fade (s)."""
 
 
 def bell(around: int = 12, rings: int = 4, radius: float = 0.5, opening: float = 1.2) -> ph.TriMesh:
@@ -41,14 +43,17 @@ def bell(around: int = 12, rings: int = 4, radius: float = 0.5, opening: float =
 
 
 class Alike(nn.Module):
-    """A policy of kinds of edges: those that a turn about the axis takes to each other are actuated alike."""
+    """A policy of kinds of edges: those that a turn about the axis takes to each other are actuated alike.
+
+    It fades out towards the end: a picture of the end then shows where the bell is, and not how it is bent.
+    """
 
     kinds: torch.Tensor
 
-    def __init__(self, kinds: Any, inner: nn.Module):
+    def __init__(self, kinds: Any, inner: nn.Module, end: float):
         super().__init__()
         self.register_buffer("kinds", torch.as_tensor(kinds))
-        self.inner = inner
+        self.inner, self.end = inner, end
 
     def shape_to(self, shape: tuple[int, ...]) -> None:
         room: Any = self.inner
@@ -56,7 +61,7 @@ class Alike(nn.Module):
 
     def forward(self, time: torch.Tensor) -> torch.Tensor:
         said: torch.Tensor = self.inner(time)
-        return said[:, self.kinds]
+        return said[:, self.kinds] * ((self.end - time) / FADE).clamp(0.0, 1.0)[:, None]
 
 
 def kinds_of_edges(mesh: ph.TriMesh) -> Any:
@@ -99,7 +104,7 @@ class Jellyfish:
         scene.add_cloth("bell", self.mesh, density=DENSITY, stretch=40.0, shear=28.0, damping=0.02, bend=0.1,
                         bend_damping=1e-3, lift=5.0, drag=20.0)  # fmt: skip
         inner = control.Random(scale=0.8) if told == RANDOM else control.Waves(8, scale=0.8, frequency=2.0)
-        policy = Alike(kinds_of_edges(self.mesh), inner)
+        policy = Alike(kinds_of_edges(self.mesh), inner, (self.steps - 2) / 30)
         return control.Task(scene.build(), {"bell.actuation": policy}, self._told(seed, told), dt=1 / 30,
                             steps=self.steps, substeps=16)  # fmt: skip
 

@@ -17,8 +17,8 @@ from nablasim.sysid.video import Video
 
 LENGTH = (0.4, 1.2)
 ANGLE = (-2.0, 2.0)
-BOB = 0.12
-"""Radius (m)."""
+BOBS = (0.13, 0.08)
+"""Radii (m), so that one is not taken for the other."""
 DT = 1 / 60
 
 
@@ -71,15 +71,17 @@ class Swing:
 
     @cached_property
     def observe(self) -> Pictures:
-        reach = LENGTH[1] * self.rules.rods + BOB
+        reach = LENGTH[1] * self.rules.rods + BOBS[0]
         camera = render.Camera.look_at(eye=(0, 0, 2.6 * reach), target=(0, 0, 0), fov=45)
         size = (self.rules.size, self.rules.size)
-        return Pictures(render.Silhouette(camera, size=size, sigma_pixels=0.5), bob=BOB, loss=Pyramid(5))
+        return Pictures(
+            render.Silhouette(camera, size=size, sigma_pixels=0.5), bob=BOBS[: self.rules.rods], loss=Pyramid(5)
+        )
 
     @cached_property
     def film(self) -> Video:
         """What was seen of it, in 8 bits."""
-        return Video(self.observe.drawn(self.motion, self.rules.rods, BOB), self.motion.times).rounded()
+        return Video(self.observe.drawn(self.motion), self.motion.times).rounded()
 
     def problem(self, kind: str = "video") -> Problem:
         each = self.rules.rods > 1

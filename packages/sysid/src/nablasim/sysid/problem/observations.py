@@ -158,7 +158,7 @@ class Pictures:
     loss: what of the pictures is compared
     paint: passed to the renderer, such as colors, uvs and texture: of all vertices of the objects in their order
     alike: frames whose errors hang together, so that as many of them tell as much as one; makes intervals wider
-    bob: of a pendulum, which has no surfaces, balls of this radius (m) are drawn
+    bob: of a pendulum balls of these radii (m) are drawn, from the upper one on
     """
 
     renderer: Any
@@ -168,7 +168,7 @@ class Pictures:
     noise: float | None = None
     real: str = "float32"
     alike: int = 1
-    bob: float | None = None
+    bob: tuple[float, ...] = ()
 
     def bind(self, model: Any, target: Any) -> Bound:
         if not isinstance(target, Video):
@@ -176,8 +176,8 @@ class Pictures:
                 f"the target of pictures is a video, such as sysid.load_video(file) or sysid.Video(frames, fps=30), "
                 f"not {type(target).__name__}"
             )
-        if not isinstance(model, ph.Model) and self.bob is not None:
-            return self._bound(target, (), _balls(1 if not model.element else model.element[0], self.bob)[1])
+        if not isinstance(model, ph.Model) and self.bob:
+            return self._bound(target, (), _balls(self.bob)[1])
         if not isinstance(model, ph.Model) or not model.surfaces:
             raise ValueError("nothing of this model can be drawn: it has no surfaces; observe States instead")
         names = self.objects or tuple(model.surfaces)
@@ -191,12 +191,12 @@ class Pictures:
             first += len(model[f"{name}.x"]) if surface.points is None else len(surface.points)
         return self._bound(target, names, np.concatenate(faces), any(model.surfaces[name].links for name in names))
 
-    def drawn(self, motion: Any, bobs: int, radius: float) -> NDArray[np.floating[Any]]:
+    def drawn(self, motion: Any) -> NDArray[np.floating[Any]]:
         """The pictures of a pendulum's motion: (frames, height, width[, channels])."""
         import torch
 
-        corners = _around(torch.as_tensor(motion["x"])[None], radius)[0].to(getattr(torch, self.real))
-        return np.asarray(self.renderer(corners, _balls(bobs, radius)[1], **self.paint))
+        corners = _around(torch.as_tensor(motion["x"])[None], self.bob)[0].to(getattr(torch, self.real))
+        return np.asarray(self.renderer(corners, _balls(self.bob)[1], **self.paint))
 
     def _bound(self, target: Video, names: tuple[str, ...], faces: NDArray[np.int32], carried: bool = False) -> Bound:
         pictures = self._like_ours(target)
@@ -236,7 +236,6 @@ class _BoundPictures(Bound):
     size: tuple[int, int]
     channels: int
     carried: bool = False  # Whether links of robots are drawn, which have no tangents.
-
     @property
     def alike(self) -> int:
         return self.given.alike
@@ -250,7 +249,7 @@ class _BoundPictures(Bound):
         """(copies, frames, height, width[, channels])"""
         import torch
 
-        if self.given.bob is None:
+        if not self.given.bob:
             parts = [torch.as_tensor(seen.vertices(name))[:, list(frames)] for name in self.names]
         else:
             parts = [_around(torch.as_tensor(seen["x"])[:, list(frames)], self.given.bob)]
@@ -300,17 +299,17 @@ class _BoundPictures(Bound):
         return rows.numpy(), np.maximum(np.asarray(pace, np.float64) / 4, 1e-12)
 
 
-def _balls(count: int, radius: float) -> tuple[NDArray[np.float64], NDArray[np.int32]]:
-    """The corners of one ball, and the triangles of so many."""
-    ball = ph.TriMesh.icosphere(radius=radius, subdivisions=1)
-    first = len(ball.vertices) * np.arange(count, dtype=np.int32)
-    return np.array(ball.vertices), (ball.faces[None] + first[:, None, None]).reshape(-1, 3).astype(np.int32)
+def _balls(radii: tuple[float, ...]) -> tuple[NDArray[np.float64], NDArray[np.int32]]:
+    """The corners of each ball about its middle, and the triangles of all."""
+    ball = ph.TriMesh.icosphere(subdivisions=1)
+    faces = [ball.faces + k * len(ball.vertices) for k in range(len(radii))]
+    return ball.vertices * np.reshape(radii, (-1, 1, 1)), np.concatenate(faces).astype(np.int32)
 
 
-def _around(x: Any, radius: float) -> Any:
+def _around(x: Any, radii: tuple[float, ...]) -> Any:
     """The corners of balls at the bobs (copies, frames[, bobs], 3) of a pendulum."""
     x = x.reshape(*x.shape[:2], -1, 1, 3)
-    return (x + x.new_tensor(_balls(1, radius)[0])).reshape(*x.shape[:2], -1, 3)
+    return (x + x.new_tensor(_balls(radii)[0])).reshape(*x.shape[:2], -1, 3)
 
 
 def bind(observe: Any, model: Any, target: Any, loss: Loss | None) -> Bound:

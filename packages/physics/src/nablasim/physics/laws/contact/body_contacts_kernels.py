@@ -63,7 +63,7 @@ def kernels(surface, edges, turned):
         x, com, qa, qb = bodies.x, bodies.com, kc.normalize(bodies.rot[a]), kc.normalize(bodies.rot[b])
         ball_a, ball_b, points = surfaces.bound[a], surfaces.bound[b], surfaces.points
         apart = x[a] + kc.quat_rotate(qa, ball_a[0:3]) - x[b] - kc.quat_rotate(qb, ball_b[0:3])
-        if kc.length(kc.stop_grad(apart)) < ball_a.w + ball_b.w + smoothing:
+        if a != b and kc.length(kc.stop_grad(apart)) < ball_a.w + ball_b.w + smoothing:
             mass_a, mass_b = x[a] + kc.quat_rotate(qa, com[a]), x[b] + kc.quat_rotate(qb, com[b])
             total, turn_a, turn_b = kc.float3(), kc.float3(), kc.float3()
             for i in range(points.start[a], points.start[a] + points.count[a]):
@@ -105,13 +105,14 @@ def kernels(surface, edges, turned):
         a, b, smoothing = pairs.one[r], pairs.other[r], pairs.contact.smoothing[r]
         qa, qb = kc.normalize(bodies.rot[a]), kc.normalize(bodies.rot[b])
         points, total = surfaces.points, 0.0
-        for i in range(points.start[a], points.start[a] + points.count[a]):
+        for i in range(points.start[a], points.start[a] + (points.count[a] if a != b else 0)):
             p = kc.quat_rotate_inv(qb, bodies.x[a] + kc.quat_rotate(qa, points.local[i]) - bodies.x[b])
             away, _m = surface(surfaces, b, p, points.ball[i] + smoothing)
             if away < points.ball[i] + smoothing:
                 depth = hinge_integral(points.ball[i] - away, smoothing)
                 total += points.share[i] * pairs.contact.four[r].x * depth
-        total += edges.energy(bodies, surfaces, pairs.contact, r, a, b, qa, qb)
+        if a != b:
+            total += edges.energy(bodies, surfaces, pairs.contact, r, a, b, qa, qb)
         if kc.static(turned is not None):
             if surfaces.kind[a] == CAPSULE:
                 total += turned.energy(bodies, surfaces, pairs.contact, r, b, a, qb, qa)

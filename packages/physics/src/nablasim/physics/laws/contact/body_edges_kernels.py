@@ -14,7 +14,7 @@ from types import SimpleNamespace
 
 import kernelc as kc
 from nablasim.physics.geometry import EDGE
-from nablasim.physics.laws.contact.compliant_kernels import Contact, hinge_integral, shared_force
+from nablasim.physics.laws.contact.compliant_kernels import Contact, begun_force, hinge_integral, shared_force
 from nablasim.physics.laws.rigid.bodies_kernels import (
     Bodies,
     against,
@@ -35,6 +35,8 @@ from nablasim.physics.laws.rigid.surfaces_kernels import Surfaces, grid_surface,
 
 GRAZING = 1e-6
 """Sine of the angle below which an edge does not pierce a surface, but runs along it."""
+HAIR = 1e-6
+"""How far inside normals are taken, as a part of the radius of the ball that holds the body."""
 MOST = 0.75
 """The most that an end may count for: in convex bodies it is never above a half, because they are steepest there."""
 
@@ -76,8 +78,11 @@ def edges(surface, spans, end):
             away, m = end(surfaces, b, p + d * s, f)
             steep = kc.dot(m, d)
             if kc.abs(steep) > GRAZING * kc.length(d):
-                slope, n = steep, m
                 s = s - (away - reach) / steep
+                # Where surfaces are round, the normal turns as s moves. A hair inside: on the other side of the
+                # surface it would be the quotient of two rounding errors.
+                _away, n = end(surfaces, b, p + d * s - kc.stop_grad(m * (HAIR * surfaces.bound[b].w)), f)
+                slope = kc.dot(n, d)
         return s, n, slope
 
     @kc.func
@@ -96,6 +101,53 @@ def edges(surface, spans, end):
         return away - radius, p + d * s, m, p + d * s0, n0, p + d * s1, n1
 
     @kc.func
+    def push_edge(
+        bodies: Bodies, surfaces: Surfaces, c: Contact, r: int, i: int, a: int, b: int, qa: kc.quat, qb: kc.quat,
+        dt: float,
+    ):  # fmt: skip
+        """What edge i of body a touches of body b: the force on a, and the torques of it about the two centres of mass,
+        that on a and the opposite of that on b; and the deepest place with its gap. Row r has the numbers."""
+        e, points, x = surfaces.edges, surfaces.points, bodies.x
+        mass_a, mass_b = x[a] + kc.quat_rotate(qa, bodies.com[a]), x[b] + kc.quat_rotate(qb, bodies.com[b])
+        total, turn_a, turn_b, place, deepest = kc.float3(), kc.float3(), kc.float3(), kc.float3(), 0.0
+        radius = points.ball[e.ends[i, 0]]
+        p = kc.quat_rotate_inv(qb, x[a] + kc.quat_rotate(qa, points.local[e.ends[i, 0]]) - x[b])
+        d = kc.quat_rotate_inv(qb, x[a] + kc.quat_rotate(qa, points.local[e.ends[i, 1]]) - x[b]) - p
+        P, D, reach = kc.stop_grad(p), kc.stop_grad(d), kc.stop_grad(radius)
+        if is_near(surfaces.bound[b], P, D, reach):
+            for s0, s1, f0, f1 in spans(surfaces, b, P, D, reach):
+                gap, y, m, y0, m0, y1, m1 = middle(surfaces, b, p, d, radius, kc.float2(s0, s1), kc.int2(f0, f1))
+                slope = kc.quat_rotate(qb, m + m0 + m1)
+                size = kc.length(slope)
+                if gap < 0.0 and size > GRAZING:
+                    n, n0, n1 = kc.quat_rotate(qb, m), kc.quat_rotate(qb, m0), kc.quat_rotate(qb, m1)
+                    at, at0 = x[b] + kc.quat_rotate(qb, y), x[b] + kc.quat_rotate(qb, y0)
+                    at1 = x[b] + kc.quat_rotate(qb, y1)
+                    touch = at - n * (radius + 0.5 * gap)
+                    rate = kc.dot(n, relative(bodies, a, b, at)) + kc.dot(n0, relative(bodies, a, b, at0))
+                    rate += kc.dot(n1, relative(bodies, a, b, at1))
+                    up = slope / size
+                    u = relative(bodies, a, b, touch)
+                    velocity = u + up * (rate - kc.dot(u, up))
+                    pace, rub = paces(bodies, a, qa, touch - mass_a, up, dt, 0.0, 0.0)
+                    pace, rub = paces(bodies, b, qb, touch - mass_b, up, dt, pace, rub)
+                    force = kc.float3()
+                    if dt > 0.0:  # As of points: friction follows, see rubbing.py.
+                        force = begun_force(c, r, EDGE, gap + c.smoothing[r], velocity, up, pace)
+                    else:
+                        force = shared_force(c, r, EDGE, gap + c.smoothing[r], velocity, up, pace, rub)
+                    fn = kc.dot(force, up)
+                    across = (force - up * fn) * size
+                    total += slope * fn + across
+                    turn_a += kc.cross(at - mass_a, n * fn) + kc.cross(at0 - mass_a, n0 * fn)
+                    turn_a += kc.cross(at1 - mass_a, n1 * fn) + kc.cross(touch - mass_a, across)
+                    turn_b += kc.cross(at - mass_b, n * fn) + kc.cross(at0 - mass_b, n0 * fn)
+                    turn_b += kc.cross(at1 - mass_b, n1 * fn) + kc.cross(touch - mass_b, across)
+                    if gap < deepest:
+                        place, deepest = touch, gap
+        return total, turn_a, turn_b, place, deepest
+
+    @kc.func
     def touching(bodies: Bodies, surfaces: Surfaces, a: int, b: int):
         """Where edges of body a are pressed in body b: how far, by a unit of what presses there; the place, the way
         out, and the square of how much the gap changes along it."""
@@ -108,7 +160,9 @@ def edges(surface, spans, end):
             P, D, reach = kc.stop_grad(p), kc.stop_grad(d), kc.stop_grad(radius)
             if is_near(surfaces.bound[b], P, D, reach):
                 for s0, s1, f0, f1 in spans(surfaces, b, P, D, reach):
-                    gap, y, m, y0, m0, y1, m1 = middle(surfaces, b, p, d, radius, kc.float2(s0, s1), kc.int2(f0, f1))
+                    gap, y, m, _y0, m0, _y1, m1 = middle(
+                        surfaces, b, p, d, radius, kc.float2(s0, s1), kc.int2(f0, f1)
+                    )
                     slope = kc.quat_rotate(qb, m + m0 + m1)
                     size = kc.length(slope)
                     if gap < 0.0 and size > GRAZING:
@@ -119,44 +173,13 @@ def edges(surface, spans, end):
     def push(
         bodies: Bodies, surfaces: Surfaces, c: Contact, r: int, a: int, b: int, qa: kc.quat, qb: kc.quat, dt: float
     ):
-        """The force on body a by what its edges touch of body b, and the torques of it about the two centres of mass:
-        that on a, and the opposite of that on b. Row r has the numbers of the contact."""
-        e, points, x = surfaces.edges, surfaces.points, bodies.x
-        mass_a, mass_b = x[a] + kc.quat_rotate(qa, bodies.com[a]), x[b] + kc.quat_rotate(qb, bodies.com[b])
+        """The same of all edges of body a: the force and the two torques."""
         total, turn_a, turn_b = kc.float3(), kc.float3(), kc.float3()
-        for i in range(e.start[a], e.start[a] + e.count[a]):
-            radius = points.ball[e.ends[i, 0]]
-            p = kc.quat_rotate_inv(qb, x[a] + kc.quat_rotate(qa, points.local[e.ends[i, 0]]) - x[b])
-            d = kc.quat_rotate_inv(qb, x[a] + kc.quat_rotate(qa, points.local[e.ends[i, 1]]) - x[b]) - p
-            P, D, reach = kc.stop_grad(p), kc.stop_grad(d), kc.stop_grad(radius)
-            if is_near(surfaces.bound[b], P, D, reach):
-                for s0, s1, f0, f1 in spans(surfaces, b, P, D, reach):
-                    gap, y, m, y0, m0, y1, m1 = middle(surfaces, b, p, d, radius, kc.float2(s0, s1), kc.int2(f0, f1))
-                    slope = kc.quat_rotate(qb, m + m0 + m1)
-                    size = kc.length(slope)
-                    if gap < 0.0 and size > GRAZING:
-                        n, n0, n1 = kc.quat_rotate(qb, m), kc.quat_rotate(qb, m0), kc.quat_rotate(qb, m1)
-                        at, at0, at1 = (
-                            x[b] + kc.quat_rotate(qb, y),
-                            x[b] + kc.quat_rotate(qb, y0),
-                            x[b] + kc.quat_rotate(qb, y1),
-                        )
-                        touch = at - n * (radius + 0.5 * gap)
-                        rate = kc.dot(n, relative(bodies, a, b, at)) + kc.dot(n0, relative(bodies, a, b, at0))
-                        rate += kc.dot(n1, relative(bodies, a, b, at1))
-                        up = slope / size
-                        u = relative(bodies, a, b, touch)
-                        velocity = u + up * (rate - kc.dot(u, up))
-                        pace, rub = paces(bodies, a, qa, touch - mass_a, up, dt, 0.0, 0.0)
-                        pace, rub = paces(bodies, b, qb, touch - mass_b, up, dt, pace, rub)
-                        force = shared_force(c, r, EDGE, gap + c.smoothing[r], velocity, up, pace, rub)
-                        fn = kc.dot(force, up)
-                        across = (force - up * fn) * size
-                        total += slope * fn + across
-                        turn_a += kc.cross(at - mass_a, n * fn) + kc.cross(at0 - mass_a, n0 * fn)
-                        turn_a += kc.cross(at1 - mass_a, n1 * fn) + kc.cross(touch - mass_a, across)
-                        turn_b += kc.cross(at - mass_b, n * fn) + kc.cross(at0 - mass_b, n0 * fn)
-                        turn_b += kc.cross(at1 - mass_b, n1 * fn) + kc.cross(touch - mass_b, across)
+        for i in range(surfaces.edges.start[a], surfaces.edges.start[a] + surfaces.edges.count[a]):
+            f, t_a, t_b, _at, _gap = push_edge(bodies, surfaces, c, r, i, a, b, qa, qb, dt)
+            total += f
+            turn_a += t_a
+            turn_b += t_b
         return total, turn_a, turn_b
 
     @kc.func
@@ -178,7 +201,7 @@ def edges(surface, spans, end):
                         total += EDGE * c.four[r].x * hinge_integral(-gap - c.smoothing[r], c.smoothing[r])
         return total
 
-    return SimpleNamespace(push=push, energy=energy, touching=touching)
+    return SimpleNamespace(push=push, push_edge=push_edge, energy=energy, touching=touching)
 
 
 EDGES = {

@@ -16,6 +16,8 @@ from nablasim.physics.laws.contact.compliant_kernels import FIRM, Contact
 from nablasim.physics.laws.contact.hard_kernels import HARD, hard_body_forces, hard_body_weights
 from nablasim.physics.laws.contact.pairing_kernels import Defaults, Partners, pair_with_plane
 from nablasim.physics.laws.contact.planes_kernels import unit_normals
+from nablasim.physics.laws.contact.reports import Touches, blank, touches
+from nablasim.physics.laws.contact.reports_kernels import report_body_planes
 from nablasim.physics.laws.contact.rubbing_kernels import hard_presses
 from nablasim.physics.laws.rigid import bodies as b
 from nablasim.physics.laws.rigid.bodies_kernels import FREE
@@ -67,6 +69,15 @@ class BodyPlanes(System):
         e = s.scratch("body_plane_contacts.energy", s.rows(self.name))
         kc.launch(body_plane_energies, s.rows(self.name), [b.moving(s), b.points(s), planes(s)], [e])
         return e
+
+    def contacts(self, s: Step) -> list[Touches]:
+        n = s.rows(self.name)
+        report = blank(s, n)
+        for total in (s[b.F], s[b.TORQUE], s[PRESS]):
+            total.zero_()
+        self.forces(s)
+        kc.launch(report_body_planes, n, [b.moving(s), planes(s), s[PRESS]], [report])
+        return [touches(report, ("bodies", s.numpy(BODY)), (self.name, np.arange(n)))]
 
     def limits(self, a: Arrays) -> list[Limit]:
         four, body = a.numpy(FOUR), a.numpy(BODY)

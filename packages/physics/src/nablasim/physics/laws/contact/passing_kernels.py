@@ -7,7 +7,7 @@ however fast they are; edges are looked at often enough for the thinnest part of
 # mypy: ignore-errors
 
 import kernelc as kc
-from nablasim.physics.geometry import BOX, CONE, CYLINDER, GRID, MESH
+from nablasim.physics.geometry import BOX, CONE, CYLINDER, FIELD, GRID, MESH
 from nablasim.physics.laws.contact.body_contacts_kernels import Pairs
 from nablasim.physics.laws.contact.body_edges_kernels import is_near
 from nablasim.physics.laws.rigid.bodies_kernels import State
@@ -34,6 +34,8 @@ def thinness(kind: int, a: float, b: float, c: float, radius: float) -> float:
         thin = min(2.0 * a, b)
     elif kind == MESH or kind == GRID:
         thin = HOLLOW * radius
+    elif kind == FIELD:
+        thin = FAR  # All below is ground.
     return thin
 
 
@@ -107,8 +109,11 @@ def kernels(surface, spans):
         return found
 
     @kc.kernel(lanes=0)
-    def passing_pairs(before: State, after: State, surfaces: Surfaces, pairs: Pairs, dt: float, passed: kc.Array[int]):
-        """Look whether one body goes through the other, to where it would be pushed out behind it."""
+    def passing_pairs(
+        before: State, after: State, surfaces: Surfaces, pairs: Pairs, dt: float, passed: kc.Array[int],
+        who: kc.Array[int, 2],
+    ):  # fmt: skip
+        """Look whether one body goes through the other, to where it would be pushed out behind it: `who` does."""
         r = kc.tid()
         a, b, points, edges = pairs.one[r], pairs.other[r], surfaces.points, surfaces.edges
         size, ball_a, ball_b = surfaces.size[b], surfaces.bound[a], surfaces.bound[b]
@@ -117,7 +122,7 @@ def kernels(surface, spans):
         way = seen(after, a, b, ball_a[0:3]) - start
         spun = turned(before, after, a, b) * ball_a.w
         far = kc.length(way) + spun
-        if far > SLOW * thin:
+        if a != b and far > SLOW * thin:
             s = kc.clamp(kc.dot(ball_b[0:3] - start, way) / max(kc.length_sq(way), 1e-30), 0.0, 1.0)
             if kc.length(start + way * s - ball_b[0:3]) < ball_a.w + ball_b.w + spun:
                 found = 0
@@ -135,7 +140,8 @@ def kernels(surface, spans):
                         if max(kc.length(to_p), kc.length(to_q)) > SLOW * thin:
                             found = edge_goes_through(surfaces, b, p, q, to_p, to_q, points.ball[j], thin)
                 if found == 1:
-                    kc.atomic_max(passed, r, 1 + int(min(1e6, far / dt) * 1000.0))
+                    passed[r] = max(passed[r], 1 + int(min(1e6, far / dt) * 1000.0))
+                    who[r, 0], who[r, 1] = a, b
 
     return passing_pairs
 

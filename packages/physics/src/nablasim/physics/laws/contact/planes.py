@@ -24,6 +24,8 @@ from nablasim.physics.laws.contact.planes_kernels import (
     unit_normals,
 )
 from nablasim.physics.laws.contact.planes_kernels import Planes as Pairs
+from nablasim.physics.laws.contact.reports import Touches, blank, touches
+from nablasim.physics.laws.contact.reports_kernels import report_planes
 from nablasim.physics.laws.deformable.particles import CONTACT_F, GRAVITY, WEIGHT, F, V, X
 from nablasim.physics.laws.rigid.bodies_kernels import NONE
 from nablasim.physics.laws.system import System
@@ -72,6 +74,12 @@ class Planes(System):
         e = s.scratch("plane_contacts.energy", n)
         kc.launch(plane_energies, n, [pushed(s), pairs(s)], [e])
         return e
+
+    def contacts(self, s: Step) -> list[Touches]:
+        n = s.rows(self.name)
+        report = blank(s, n)
+        kc.launch(report_planes, n, [pushed(s), pairs(s), s.dt], [report])
+        return [touches(report, ("particles", s.numpy(PARTICLE)), (self.name, np.arange(n)))]
 
     def stiffness(self, a: Arrays, bounds: Bounds) -> None:
         kc.launch(plane_stiffness, a.rows("plane_contacts"), [a[PARTICLE], a[KE]], [bounds.contact_k])

@@ -20,12 +20,12 @@ from nablasim.physics.laws.rigid.surfaces_kernels import FAR, Surfaces, grid_sur
 
 @kc.func
 def near(bodies: Bodies, surfaces: Surfaces, a: int, b: int, reach: float) -> bool:
-    """Whether two bodies may touch, by the balls around them."""
+    """Whether two bodies may touch, by the balls around them; a row that is not handed out has the same one twice."""
     ball_a, ball_b = surfaces.bound[a], surfaces.bound[b]
     apart = kc.stop_grad(bodies.x[a] - bodies.x[b])
     apart += kc.quat_rotate(kc.normalize(kc.stop_grad(bodies.rot[a])), ball_a[0:3])
     apart -= kc.quat_rotate(kc.normalize(kc.stop_grad(bodies.rot[b])), ball_b[0:3])
-    return kc.length(apart) < ball_a.w + ball_b.w + reach
+    return a != b and kc.length(apart) < ball_a.w + ball_b.w + reach
 
 
 @kc.func

@@ -78,8 +78,9 @@ def add_body(
     gravity: ArrayLike,
 ) -> None:
     """A body that moves by the forces on it."""
-    if solid.distance is not None:
-        raise TypeError(f"{name}: signed distances have no mass; use scene.add_obstacle, or a mesh")
+    if solid.distance is not None or solid.field is not None:
+        what = "heights" if solid.distance is None else "signed distances"
+        raise TypeError(f"{name}: {what} have no mass; use scene.add_obstacle, or a mesh")
     rows, points = _add_solid(draft, name, "rigid", solid)
     draft.index(MOTION.name, [kernels.FREE])
     found = _add_mass(draft, name, rows, solid, density, mass, inertia)

@@ -6,7 +6,7 @@ distances on a grid. Each answers for body b and point p; beyond `reach` outside
 # mypy: ignore-errors
 
 import kernelc as kc
-from nablasim.physics.geometry import BOX, CAPSULE, GRID, MESH, SPHERE, shape_contact
+from nablasim.physics.geometry import BOX, CAPSULE, FIELD, GRID, MESH, SPHERE, shape_contact
 from nablasim.physics.laws.rigid.bodies_kernels import Points
 
 FAR = 1e30
@@ -170,8 +170,55 @@ def cubic_slope(t: float) -> kc.float4:
 
 
 @kc.func
+def field_surface(surfaces: Surfaces, b: int, p: kc.float3):
+    """Heights at the nodes of a grid, joined by cubics. The gap is that of the plane that touches the ground below p.
+
+    Beyond the border the heights go on as they are there, for the cubics of the last cells.
+    """
+    g = surfaces.grids
+    gap, n = FAR + 0.0 * p.x, kc.float3()
+    x, z = (p.x - g.origin[b].x) / g.spacing[b].x, (p.z - g.origin[b].z) / g.spacing[b].z
+    nx, nz = g.cells[b, 0], g.cells[b, 2]
+    if x >= 0.0 and x <= float(nx - 1) and z >= 0.0 and z <= float(nz - 1):
+        i, k = min(int(kc.floor(x)), nx - 2), min(int(kc.floor(z)), nz - 2)
+        wx, wz = cubic(x - float(i)), cubic(z - float(k))
+        dx, dz = cubic_slope(x - float(i)), cubic_slope(z - float(k))
+        height, along_x, along_z = 0.0, 0.0, 0.0
+        for u in range(4):
+            for w in range(4):
+                h = node_height(g, b, i + u - 1, k + w - 1)
+                height += wx[u] * wz[w] * h
+                along_x += dx[u] * wz[w] * h
+                along_z += wx[u] * dz[w] * h
+        n = kc.normalize(kc.float3(-along_x / g.spacing[b].x, 1.0, -along_z / g.spacing[b].z))
+        gap = (p.y - height) * n.y
+    return gap, n
+
+
+@kc.func
+def node_height(g: Grids, b: int, i: int, k: int) -> float:
+    """The height of a node; one beyond the border lies on the line through the last two."""
+    nx, nz = g.cells[b, 0], g.cells[b, 2]
+    ci, ck = min(max(i, 0), nx - 1), min(max(k, 0), nz - 1)
+    first = g.node[b]
+    h = g.distance[first + ci * nz + ck]
+    return 3.0 * h - g.distance[first + (2 * ci - i) * nz + ck] - g.distance[first + ci * nz + 2 * ck - k]
+
+
+@kc.func
 def grid_surface(surfaces: Surfaces, b: int, p: kc.float3, reach: float):
-    """Signed distances at the nodes of a grid, joined by cubics: a smooth surface with a continuous normal.
+    """Heights of ground, or signed distances at the nodes of a grid."""
+    gap, n = FAR + 0.0 * p.x, kc.float3()
+    if surfaces.kind[b] == FIELD:
+        gap, n = field_surface(surfaces, b, p)
+    else:
+        gap, n = distance_surface(surfaces, b, p)
+    return gap, n
+
+
+@kc.func
+def distance_surface(surfaces: Surfaces, b: int, p: kc.float3):
+    """Signed distances, joined by cubics: a smooth surface with a continuous normal.
 
     Where there are not four nodes around p, there is nothing to touch.
     """
@@ -229,4 +276,12 @@ def body_bounds(surfaces: Surfaces):
         half = kc.cw_mul(nodes, g.spacing[b]) * 0.5
         centre = g.origin[b] + half
         radius = kc.length(half)
+    elif kind == FIELD:
+        # All that is above the rectangle, and as far below as it is wide.
+        least, most, half = FAR, -FAR, -g.origin[b]
+        for i in range(g.node[b], g.node[b] + g.cells[b, 0] * g.cells[b, 2]):
+            least, most = min(least, kc.stop_grad(g.distance[i])), max(most, kc.stop_grad(g.distance[i]))
+        wide = max(half.x, half.z)
+        centre = kc.float3(0.0, 0.5 * (least + most) - wide, 0.0)
+        radius = kc.length(kc.float3(half.x, 0.5 * (most - least) + wide, half.z))
     surfaces.bound[b] = kc.float4(centre, radius * 1.00001)
