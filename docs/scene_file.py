@@ -18,6 +18,7 @@ PARTS = {
     "objects: rigid": entries.RigidEntry,
     "objects: soft": entries.SoftEntry,
     "objects: cloth": entries.ClothEntry,
+    "objects: robot": entries.RobotEntry,
     "shape": entries.ShapeEntry,
     "rotation": entries.RotationEntry,
     "pushes": entries.PushEntry,

@@ -15,6 +15,7 @@ SMALL = {
     "crawler": ["--iterations", "1"],
     "cube": ["--seconds", "0.2"],
     "double_pendulum": ["--seconds", "0.2"],
+    "dropped": ["--seconds", "0.2"],
     "find_pose": ["--rounds", "3"],
     "find_texture": ["--rounds", "2", "--views", "2"],
     "silhouettes_meet": ["--rounds", "3"],

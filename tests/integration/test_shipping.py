@@ -122,6 +122,19 @@ def test_bodies_with_and_without_planes(launched, ground, integrator):
     assert not missing(launched, "physics")
 
 
+@pytest.mark.parametrize("ball", [False, True])
+@pytest.mark.parametrize("ground", [False, True])
+def test_robots_with_and_without_contact(launched, ground, ball):
+    robot = ph.Robot().add_link("rod", ph.Sphere(0.1), mass=1.0)
+    robot.add_joint("hinge", "revolute", child="rod", pos=(0, 0.5, 0), axis=(0, 0, 1))
+    scene = ph.Scene().add_robot("arm", robot)
+    scene = scene.add_ground("floor") if ground else scene
+    model = (scene.add_rigid("ball", ph.Sphere(0.1), mass=1.0, pos=(0.15, 0.5, 0)) if ball else scene).build()
+    mass = torch.tensor(1.0, requires_grad=True)
+    ph.rollout(model.replace({"arm.rod.mass": mass}), dt=1e-3, steps=1)["arm"].q.sum().backward()
+    assert not missing(launched, "physics")
+
+
 def test_pendula(launched):
     ph.Pendulum(angle=0.5).rollout(dt=0.01, steps=2)
     ph.DoublePendulum(angle=(0.5, 1.0)).rollout(dt=0.01, steps=2)

@@ -293,12 +293,6 @@ def test_a_chain_of_a_hundred_links_stays_finite():
 
 
 # -- contact
-def test_a_scene_says_what_robots_do_not_touch():
-    scene = ph.Scene().add_robot("arm", two_links()).add_rigid("ball", ph.Sphere(0.1), mass=1.0)
-    with pytest.warns(UserWarning, match="the links of arm touch planes, but neither each other nor ball"):
-        scene.build()
-
-
 def test_a_box_comes_to_rest_on_the_ground():
     robot = ph.Robot().add_link("box", ph.Box(0.4, 0.2, 0.3), mass=2.0).add_joint("root", "free", child="box")
     scene = ph.Scene().add_robot("it", robot, q=[0, 0.5, 0, *ph.quat((1, 0, 1), 0.4)]).add_ground("floor")
@@ -319,11 +313,28 @@ def test_a_leg_pushes_the_ground_as_hard_as_the_robot_weighs():
     assert float(end.links["foot"].x[-1, 1]) == pytest.approx(0.05 - 5.5 * 9.81 / 1e4, rel=1e-3)
 
 
-def test_steps_that_contact_makes_unstable_are_refused():
+def test_contact_of_links_limits_no_step():
+    """Springs and dampers of contact are those of the end of the step."""
     robot = ph.Robot().add_link("ball", ph.Sphere(0.1), mass=0.01).add_joint("root", "free", child="ball")
-    model = ph.Scene().add_robot("it", robot).add_ground("floor", ke=1e5).build()
-    with pytest.raises(ph.StepTooLarge, match="the contact of its links"):
-        ph.rollout(model, dt=2e-3, steps=10)
+    scene = ph.Scene().add_robot("it", robot, q=[0, 0.3, 0, 0, 0, 0, 1], qd=[1, 0, 0, 0, 0, 0])
+    end = ph.rollout(scene.add_ground("floor", ke=1e7, kd=1e4).build(real="float64"), dt=5e-3, steps=400)["it"]
+    assert float(end.q[:, 1].min()) > 0.08 and float(end.qd[-1, 1].abs()) < 1e-9
+
+
+def on_a_slope(angle, **more):
+    """A box of a robot on a slope, after 2 s: how fast it slides."""
+    robot = ph.Robot().add_link("box", ph.Box(0.4, 0.2, 0.3), mass=2.0).add_joint("root", "free", child="box")
+    turn, normal = ph.quat((0, 0, 1), angle), [-np.sin(angle), np.cos(angle), 0]
+    scene = ph.Scene().add_robot("it", robot, q=[*(0.1 * np.array(normal)), *turn])
+    model = scene.add_plane("slope", normal=normal, mu=0.5, **more).build(real="float64")
+    return ph.rollout(model, dt=2e-3, steps=1000)["it"].qd[:, :3].norm(dim=1)
+
+
+def test_links_stick_on_slopes_below_the_cone_and_slide_above_it():
+    assert float(on_a_slope(np.arctan(0.48))[-1]) < 1e-6
+    speed = on_a_slope(np.arctan(0.6))
+    slid = 9.81 * (np.sin(np.arctan(0.6)) - 0.5 * np.cos(np.arctan(0.6)))
+    assert float(speed[-1] - speed[-501]) == pytest.approx(slid, rel=1e-3)
 
 
 def test_gradients_through_contact_are_central_differences():
@@ -368,3 +379,32 @@ def test_gradients_through_contact_are_central_differences():
             up, down = (float(loss(values | {name: values[name] + s * 1e-6 * direction})) for s in (1, -1))
         found = float((values[name].grad * direction).sum())
         assert found == pytest.approx((up - down) / 2e-6, rel=1e-5, abs=1e-8), name
+
+
+# -- what is seen
+def test_corners_of_links_move_with_them_and_have_gradients(tmp_path):
+    robot = two_links()
+    model = built(robot, q=[0.3, -0.2])
+    model = model.replace({"arm.q": torch.tensor([0.3, -0.2], dtype=torch.float64, requires_grad=True)})
+    traj = ph.rollout(model, dt=2e-3, steps=20, every=10)
+    corners, surface = traj.vertices("arm"), model.surfaces["arm"]
+    assert corners.shape == (3, len(surface.points), 3) and surface.faces.max() == len(surface.points) - 1
+    lower = torch.as_tensor(surface.link == surface.links.index("lower"))
+    middle = corners[:, lower].mean(dim=1) - traj["arm"].links["lower"].x
+    # The capsule's middle lies at its place in the link, however that is turned.
+    placed = robot.link("lower").shapes[0].pos
+    torch.testing.assert_close(middle.norm(dim=1), torch.full((3,), float(np.linalg.norm(placed)), dtype=torch.float64),
+                               rtol=0, atol=1e-9)  # fmt: skip
+    weight = torch.randn(corners.shape[1:], generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    (corners[-1] * weight).sum().backward()
+    start = model["arm.q"]
+
+    def loss(q):
+        return float((ph.rollout(model.replace({"arm.q": q}), dt=2e-3, steps=20).vertices("arm")[-1] * weight).sum())
+
+    for k in range(2):
+        step = torch.zeros(2, dtype=torch.float64)
+        step[k] = 1e-6
+        with torch.no_grad():
+            slope = (loss(start.detach() + step) - loss(start.detach() - step)) / 2e-6
+        assert float(start.grad[k]) == pytest.approx(slope, rel=1e-6)

@@ -10,7 +10,7 @@ from thrown import SCENE, TRUTH
 from nablasim import physics as ph
 from nablasim.sysid.problem.parameters import Space
 from nablasim.sysid.scenes import BadScene, Stage, parse_scene, read_scene
-from nablasim.sysid.scenes.backgrounds import _from_file, behind, level_of
+from nablasim.sysid.scenes.backgrounds import _from_file, behind, first_silhouette, level_of
 from nablasim.sysid.scenes.estimates import params, quantities
 from nablasim.sysid.scenes.restitution import restitution_of
 
@@ -240,3 +240,30 @@ def test_an_object_that_hides_an_edge_at_first_leaves_no_ghost(wall, shift, rest
     ghost = seen[-1] & ~objects[-1]
     assert ghost.sum() <= 3, f"{ghost.sum()} pixels"
     assert (seen & objects).sum() / (seen | objects).sum() > 0.98
+
+
+ARM = """\
+camera: {eye: [0, 1, 4], target: [0, 1, 0]}
+objects:
+  arm: {kind: robot, file: arm.xml, q: [0.4], position: [0, 1, 0], rotation: {axis: [1, 0, 0], angle: -90 deg}}
+"""
+XML = """<mujoco><worldbody><body name="rod"><joint name="hinge" axis="0 1 0" damping="0.1"/>
+<geom type="capsule" fromto="0 0 0 0 0 -0.5" size="0.05"/></body></worldbody></mujoco>"""
+
+
+def test_robots_are_read_simulated_and_drawn(tmp_path):
+    (tmp_path / "arm.xml").write_text(XML)
+    path = tmp_path / "scene.yaml"
+    path.write_text(ARM)
+    made = Stage(read_scene(path))
+    traj = ph.rollout(made.model, dt=1 / 480, steps=48, every=48).numpy()
+    assert traj["arm"].q[0, 0] == pytest.approx(0.4) and traj["arm"].q[-1, 0] < 0.39
+    seen = first_silhouette(made, (60, 80))
+    assert 20 < seen.sum() < 600
+    assert "arm.hinge.damping" in quantities(made) and params(made, ["arm.rod.mass"])[0].name == "arm.rod.mass"
+    path.write_text(ARM.replace("q: [0.4]", "velocity: [1, 0, 0]"))
+    with pytest.raises(BadScene, match="a robot moves by its joints"):
+        read_scene(path)
+    path.write_text(ARM.replace("arm.xml", "leg.xml"))
+    with pytest.raises(BadScene, match="there is no file"):
+        Stage(read_scene(path)).model  # noqa: B018

@@ -7,6 +7,7 @@ from kernelc import aot
 from nablasim.physics.geometry import mass_kernels as mass
 from nablasim.physics.geometry import shapes_kernels as shapes
 from nablasim.physics.laws import smoke_kernels as smoke
+from nablasim.physics.laws.articulated import link_bodies_kernels as link_bodies
 from nablasim.physics.laws.articulated import link_planes_kernels as link_planes
 from nablasim.physics.laws.articulated import robots_kernels as robots
 from nablasim.physics.laws.contact import body_contacts_kernels as body_contacts
@@ -82,7 +83,11 @@ AHEAD = [
     # Bodies that touch no plane have no friction there.
     *aot.kernels(bodies.advance_bodies, implicit_bodies.lacking_momenta, boxed=("dt",), absent=("rub",)),
     *(one for family in body_contacts.FAMILIES.values() for one in aot.kernels(*vars(family).values(), boxed=("dt",))),
-    *aot.kernels(link_planes, robots, boxed=("dt",)),
+    *aot.kernels(link_bodies, link_planes, robots, boxed=("dt",), absent=("now.push",)),
+    *aot.kernels(link_bodies.wrenches, absent=("rub",)),
+    # Robots that touch no plane, and those that touch bodies or themselves.
+    *(one for some in (("c", "touch", "now.push"), ("c", "touch"), ("now.push",), ())
+      for one in aot.kernels(robots.predict, robots.correct, boxed=("dt",), absent=some)),
     *aot.kernels(*frames.COPIES_FIRST.values(), frames.corners, frames.corners_of_copies),
     *aot.kernels(study_kernels),
     *aot.kernels(rubbing.motion_ahead, rubbing.rub_planes, rubbing.resist, rubbing.force_of, rubbing.hard_presses,

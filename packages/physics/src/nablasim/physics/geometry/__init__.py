@@ -15,7 +15,7 @@ from nablasim.physics.geometry.mesh import TetMesh, TriMesh
 from nablasim.physics.geometry.mesh_checks import join_vertices
 from nablasim.physics.geometry.robot_parts import WORLD, Joint, Link, Motor, Placed, joined_masses
 from nablasim.physics.geometry.robots import Robot
-from nablasim.physics.geometry.rotation import quat, rotation_matrix
+from nablasim.physics.geometry.rotation import quat, rotation_matrix, turned
 from nablasim.physics.geometry.shapes import Box, Capsule, Cone, Cylinder, Shape, Sphere
 from nablasim.physics.geometry.shapes_kernels import (
     BOX,
@@ -81,5 +81,6 @@ __all__ = [
     "solid",
     "solid_mass_properties",
     "supports",
+    "turned",
     "vertex_masses",
 ]

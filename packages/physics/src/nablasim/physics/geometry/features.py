@@ -196,7 +196,7 @@ def crowd(sets: Supports, arms: Floats, mass: float, inertia: Floats) -> float:
 
 
 def crowd_across(sets: Supports, arms: Floats, mass: float, inertia: Floats) -> float:
-    """The same of friction, which acts across the normals, with inverse masses as of `kernels.bodies.lightness_across`."""
+    """The same of friction, which acts across the normals; inverse masses as of `kernels.bodies.lightness_across`."""
     of, point = sets.members.T
     n = sets.normals[of]
     least = np.eye(3)[np.abs(n).argmin(axis=1)]

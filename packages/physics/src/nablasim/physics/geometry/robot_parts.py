@@ -27,11 +27,16 @@ NEEDS_AXIS = (*SINGLE, "planar")
 
 @dataclass(frozen=True, eq=False)
 class Placed:
-    """A shape at (pos, rot) in the frame of its link."""
+    """A shape at (pos, rot) in the frame of its link.
+
+    bits: two shapes touch if one's first number and the other's second have a bit in common: as of MJCF, (contype,
+        conaffinity).
+    """
 
     shape: Geometry
     pos: Floats
     rot: Floats
+    bits: tuple[int, int] = (1, 1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,6 +52,13 @@ class Link:
     inertia: Floats
     of_shape: bool
     shapes: tuple[Placed, ...]
+    visuals: tuple[Placed, ...] = ()
+    """What is drawn of it, if not its shapes; it touches nothing and weighs nothing."""
+
+    @property
+    def looks(self) -> tuple[Placed, ...]:
+        """What is drawn of it."""
+        return self.visuals or self.shapes
 
 
 @dataclass(frozen=True, eq=False)

@@ -19,6 +19,7 @@ from nablasim.physics.geometry.robot_parts import (
     Joint,
     Link,
     Motor,
+    Placed,
     axis_of,
     limits_of,
     placed,
@@ -40,6 +41,8 @@ class Robot:
     """Pairs of links that never touch each other."""
     initial: dict[str, Floats] = field(default_factory=dict)
     """Coordinates of joints at the start, where those are not as drawn."""
+    surroundings: dict[str, Placed] = field(default_factory=dict)
+    """Shapes that stand still around it, in the frame of its base: they become obstacles of a scene."""
 
     # -- what it is made of
     @property
@@ -123,11 +126,15 @@ class Robot:
         return self
 
     def add_shape(
-        self, link: str, shape: Geometry, *, pos: ArrayLike = (0, 0, 0), rot: ArrayLike = (0, 0, 0, 1)
-    ) -> Robot:
-        """Another shape of a link. Where inertia is that of shapes, the mass is spread evenly over all of them."""
+        self, link: str, shape: Geometry, *, pos: ArrayLike = (0, 0, 0), rot: ArrayLike = (0, 0, 0, 1),
+        bits: tuple[int, int] = (1, 1),
+    ) -> Robot:  # fmt: skip
+        """Another shape of a link. Where inertia is that of shapes, the mass is spread evenly over all of them.
+
+        bits: two shapes of robots touch if one's first number and the other's second have a bit in common.
+        """
         old = self.link(link)
-        made = replace(old, shapes=(*old.shapes, placed(f"link {link}", shape, pos, rot)))
+        made = replace(old, shapes=(*old.shapes, replace(placed(f"link {link}", shape, pos, rot), bits=bits)))
         self._links[link] = weighed(made, old.mass, None, None, None) if old.of_shape and old.mass else made
         return self
 

@@ -26,3 +26,9 @@ def rotation_matrix(q: ArrayLike) -> NDArray[np.float64]:
     if not (np.isfinite(length) and length > 0):
         raise ValueError(f"a rotation is a quaternion (x, y, z, w), not {q!r}; ph.quat(axis, angle) makes one")
     return np.asarray(kc.quat_to_matrix(given / length))
+
+
+def turned(first: ArrayLike, then: ArrayLike) -> NDArray[np.float64]:
+    """The quaternion of a rotation inside of another one: what `then` turns in the frame that `first` turned."""
+    a, b = (np.asarray(q, dtype=float) for q in (first, then))
+    return np.array([*(a[3] * b[:3] + b[3] * a[:3] + np.cross(a[:3], b[:3])), a[3] * b[3] - a[:3] @ b[:3]])

@@ -77,6 +77,10 @@ def read_mjcf(path: Path, root: Any) -> Robot:
     for world in root.iterfind("worldbody"):
         for body in world.iterfind("body"):
             _read_body(file, body, "world", "main")
+        for geom in world.iterfind("geom"):
+            stands = geom_of(file, geom, _with_defaults(file, geom, "main"))
+            if stands.placed is not None and stands.touches:
+                robot.surroundings[file.new(geom.get("name"), "geom")] = stands.placed
     if not robot.links:
         raise RobotError("there is no <body> in the <worldbody>", file=path)
     if file.total_mass > 0:
@@ -187,7 +191,7 @@ def _read_body(file: _File, e: Any, parent: str, childclass: str) -> None:
 
 
 def _add_shape(robot: Robot, name: str, placed: Placed) -> None:
-    robot.add_shape(name, placed.shape, pos=placed.pos, rot=placed.rot)
+    robot.add_shape(name, placed.shape, pos=placed.pos, rot=placed.rot, bits=placed.bits)
 
 
 def _inertia(file: _File, e: Any, geoms: list[Geom]) -> tuple[float, Floats, Floats]:

@@ -85,7 +85,8 @@ def geom_of(file: Any, e: Any, a: dict[str, str]) -> Geom:
         pos, R = ends.mean(axis=0), rotation_matrix(turned_z(along))
         half = 0.5 * np.linalg.norm(along)
         size = np.array([size[0], half]) if kind in ("capsule", "cylinder") else np.array([size[0], size[0], half])
-    touches = a.get("contype", "1") != "0" or a.get("conaffinity", "1") != "0"
+    bits = tuple(int(file.values(e, key, a.get(key), (1,), [1.0])[0]) for key in ("contype", "conaffinity"))
+    touches = any(bits)
     if kind in ("mesh", "sdf", "hfield"):
         refuse(e, file.path, f"a geom is a {kind}, and those are not read yet", "Use primitive shapes, or URDF")
     if kind == "plane":
@@ -96,7 +97,7 @@ def geom_of(file: Any, e: Any, a: dict[str, str]) -> Geom:
     if mass < 0:
         refuse(e, file.path, f"a geom has the mass {mass:g}")
     upright = R if kind in ("box", "sphere", "ellipsoid") else R @ UPRIGHT
-    placed = None if shape is None else Placed(shape, pos, np.asarray(kc.quat_from_matrix(upright)))
+    placed = None if shape is None else Placed(shape, pos, np.asarray(kc.quat_from_matrix(upright)), (bits[0], bits[1]))
     return Geom(mass, pos, R @ np.diag(unit * mass) @ R.T, placed, touches)
 
 

@@ -9,7 +9,8 @@ from collections.abc import Mapping
 
 from nablasim.physics.laws import articulated
 from nablasim.physics.laws.articulated.adding_robots import add_robot
-from nablasim.physics.laws.articulated.link_planes import LinkPlanes, add_link_planes
+from nablasim.physics.laws.articulated.link_bodies import LinkBodies, add_link_bodies, finish_link_bodies
+from nablasim.physics.laws.articulated.link_planes import LinkPlanes, add_link_planes, sort_link_planes
 from nablasim.physics.laws.articulated.robots import Robots
 from nablasim.physics.laws.contact import body_planes, hard_kernels, planes
 from nablasim.physics.laws.contact.adding_contacts import Law, add_contacts
@@ -77,6 +78,7 @@ SYSTEMS: list[System] = [
     GridHits(),
     BodyFriction(),
     Rubbing(),
+    LinkBodies(),
     LinkPlanes(),
     Robots(),
     Smoke(),
@@ -121,6 +123,7 @@ __all__ = [
     "Hits",
     "Law",
     "Limit",
+    "LinkBodies",
     "LinkPlanes",
     "Loads",
     "Magnets",
@@ -149,6 +152,7 @@ __all__ = [
     "add_edge_contact",
     "add_face_hits",
     "add_friction",
+    "add_link_bodies",
     "add_link_planes",
     "add_load",
     "add_magnet",
@@ -167,6 +171,7 @@ __all__ = [
     "bodies",
     "bodies_kernels",
     "body_planes",
+    "finish_link_bodies",
     "hard_kernels",
     "in_use",
     "lacking_momenta",
@@ -174,5 +179,6 @@ __all__ = [
     "place_bodies",
     "planes",
     "register",
+    "sort_link_planes",
     "step_rate",
 ]

@@ -8,6 +8,7 @@ One from another package is passed to `register`.
     touches            whether it is about contacts: what refuses a step then does not blame the elements
     setup(a)           launches, once per rollout: derived columns from given ones (density -> mass, inertia ...)
     finish(a)          the same, after every `setup`: for what depends on other systems (1 / mass)
+    place(s)           launches, every step, before all forces: where things are that others carry along
     forces(s)          launches, every step: reads s["table.state"], adds to s["table.sum"]
     advance(s)         launches, every step, of systems that own state columns: writes s.next("table.state")
     check(a)           refuses values that cannot work, such as masses below zero, once they are derived
@@ -54,6 +55,9 @@ class System:
 
     def finish(self, a: Arrays) -> None:
         """Launch what needs the derived columns of other systems."""
+
+    def place(self, s: Step) -> None:
+        """Launch what says where things are that others carry along, and let that stand in for their state."""
 
     def forces(self, s: Step) -> None:
         """Launch what adds forces to the sums."""

@@ -103,6 +103,13 @@ class Step(Arrays):
         """What laws have found for the whole step, such as which bodies are near each other."""
         self.first, self.k = first, k
         """This is step first[0] + k of the rollout, counted in substeps."""
+        self.notes: dict[str, Any] = {}
+        """What systems leave for others in this step."""
+
+    def stand_in(self, made: Mapping[Column, Array]) -> None:
+        """Let arrays be state columns from here on in this step; before anything asked for those."""
+        self._table = {**self._table, **{column.name: array for column, array in made.items()}}
+        self._bundles.clear()
 
     def kept(self, name: str, shape: int | tuple[int, ...], element: Any = float) -> Array:
         """Memory that the steps of a tape share, zero at first: for what saves work, and never changes a result."""

@@ -174,6 +174,8 @@ class Draft:
     parameters: dict[str, Parameter] = field(default_factory=dict)
     things: dict[str, Thing] = field(default_factory=dict)
     surfaces: dict[str, Surface] = field(default_factory=dict)
+    apart: set[frozenset[int]] = field(default_factory=set)
+    """Pairs of rows of bodies that never touch."""
     changed: list[tuple[dict[str, Any], str, Any]] = field(default_factory=list, repr=False)
     """What stood in the place of what was written over since the last mark, and where."""
 
@@ -207,7 +209,7 @@ class Draft:
     def copy(self) -> Draft:
         """The same, to be written on independently."""
         return Draft(dict(self.count), {k: list(v) for k, v in self.indices.items()}, list(self.constants),
-                     dict(self.parameters), dict(self.things), dict(self.surfaces))  # fmt: skip
+                     dict(self.parameters), dict(self.things), dict(self.surfaces), set(self.apart))  # fmt: skip
 
     def thing(
         self, name: str, kind: str, *rows: Rows, single: bool = False, links: Mapping[str, int] | None = None
@@ -217,9 +219,10 @@ class Draft:
         made = {**known.rows, **{r.table: r for r in rows}}
         self._put(self.things, name, Thing(name, kind, made, single or known.single, links or known.links))
 
-    def surface(self, name: str, faces: ArrayLike, points: ArrayLike | None = None) -> None:
+    def surface(self, name: str, faces: ArrayLike, points: ArrayLike | None = None, **links: Any) -> None:
         """What of an object can be drawn; see `Surface`."""
         body = None if points is None else np.array(points, np.float64)
+        self.surfaces[name] = Surface(np.array(faces, np.int32), body, **links)
         self._put(self.surfaces, name, Surface(np.array(faces, np.int32), body))
 
     def rows(self, table: str, count: int) -> Rows:

@@ -220,7 +220,7 @@ class Model:
         return self.replace(made)
 
     def __repr__(self) -> str:
-        things = ", ".join(f"{t.name} ({t.kind})" for t in self.layout.things.values())
+        things = ", ".join(f"{t.name} ({t.kind})" for t in self.layout.things.values() if t.kind != "link")
         copies = f"{self.batch} copies of " if self.batch else ""
         if self.layout.scenes and not self.batch:
             copies = f"{len(self.layout.scenes)} scenes with "

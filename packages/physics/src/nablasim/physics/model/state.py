@@ -75,7 +75,7 @@ class State:
 
     def __iter__(self) -> Iterator[str]:
         tables = {self.layout.columns[name].table for name in self.columns}
-        return (t.name for t in self.layout.things.values() if tables & set(t.rows))
+        return (t.name for t in self.layout.things.values() if tables & set(t.rows) and t.kind != "link")
 
     def replace(self, values: Mapping[str, Any]) -> State:
         """Another state with some quantities exchanged: {"gear.x": (n, 3)}."""

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -17,13 +19,19 @@ class Surface:
     """The skin of an object: `faces` (m, 3) are corners among its particles, or among `points` of a rigid body.
 
     points: corners in the body's own frame, which `rot` and `x` of the state put into the world; None for particles.
+    links: of a robot the links that have shapes, and `link` (n): which of them each corner belongs to, and is in the
+        frame of.
     """
 
     faces: NDArray[np.int32]
     points: NDArray[np.float64] | None = None
+    links: tuple[str, ...] = ()
+    link: NDArray[np.int64] | None = None
 
     def vertices(self, x: Any, rot: Any = None) -> Any:
         """Corners in the world (..., n, 3): of particles x (..., n, 3), or of bodies at x (..., 3), rot (..., 4).
+
+        Of robots x and rot are those of all their `links`, (..., links, 3) and (..., links, 4).
 
         Arrays of kernelc give one of them, on the open tape.
         """
@@ -32,10 +40,17 @@ class Surface:
         if type(x).__module__.startswith("kernelc"):
             return self._on_tape(x, rot)
         points = self.points.astype(x.dtype) if isinstance(x, np.ndarray) else x.new_tensor(self.points)
-        q, w = rot[..., None, :3], rot[..., None, 3:]
+        x, rot = (value[..., None, :] if self.link is None else value[..., self.link, :] for value in (x, rot))
+        q, w = rot[..., :3], rot[..., 3:]
         # Rodrigues: p + 2 w (q × p) + 2 q × (q × p).
         t = 2 * _cross(q, points)
-        return x[..., None, :] + points + w * t + _cross(q, t)
+        return x + points + w * t + _cross(q, t)
+
+    def of_links(self, poses: Mapping[str, Any]) -> Any:
+        """The corners of a robot whose links have these poses (`.x`, `.rot`), by name."""
+        kind: Any = np if isinstance(poses[self.links[0]].x, np.ndarray) else import_module("torch")
+        return self.vertices(*(kind.stack([getattr(poses[name], what) for name in self.links], -2)
+                               for what in ("x", "rot")))  # fmt: skip
 
     def _on_tape(self, x: Any, rot: Any) -> Any:
         """The same of arrays of kernelc; on the open tape, if there is one."""

@@ -3,12 +3,21 @@
 from __future__ import annotations
 
 from functools import partial
-from warnings import warn
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from nablasim.physics.laws import add_link_planes, add_plane, bodies, bodies_kernels, in_use, particles
+from nablasim.physics.laws import (
+    add_link_bodies,
+    add_link_planes,
+    add_plane,
+    bodies,
+    bodies_kernels,
+    finish_link_bodies,
+    in_use,
+    particles,
+    sort_link_planes,
+)
 from nablasim.physics.model import Layout, Model, finish
 from nablasim.physics.scene.contacts import Contacts
 from nablasim.physics.scene.deformables import Deformables
@@ -45,16 +54,19 @@ class Scene(Deformables, Contacts, Loads, Robots):
             raise ValueError("the scene is empty: add an object first, such as scene.add_particles(...)")
         if batch is not None and (not isinstance(batch, int) or batch < 1):
             raise ValueError(f"batch is how many copies there are, from 1 on, not {batch!r}")
-        self._say_what_robots_miss()
         draft = self._draft.copy()
         if self._held:
             motion = np.concatenate(draft.indices[bodies.MOTION.name])
             motion[self._held] = bodies_kernels.HELD
             draft.indices[bodies.MOTION.name] = [motion]
+        add_link_bodies(draft, {n: robot for n, (robot, _) in self._robots.items()},
+                        {n: selves for n, (_, selves) in self._robots.items()})  # fmt: skip
         for add in self._late.values():
             add(draft)
             if isinstance(add, partial) and add.func is add_plane:
                 add_link_planes(draft, **add.keywords)
+        sort_link_planes(draft)
+        finish_link_bodies(draft)
         if self._fixed:
             free = np.concatenate(draft.indices[particles.FREE.name])
             free[np.concatenate(self._fixed)] = 0
@@ -62,14 +74,6 @@ class Scene(Deformables, Contacts, Loads, Robots):
         layout = finish(draft, in_use(draft.count))
         one = Model(layout, real, {name: p.value for name, p in layout.parameters.items()}, _not_in_force(layout))
         return one if batch is None else one.batched(batch)
-
-    def _say_what_robots_miss(self) -> None:
-        """Links touch planes only: where there is something else to touch, that must not pass silently."""
-        robots = [thing.name for thing in self._draft.things.values() if thing.kind == "robot"]
-        others = [thing.name for thing in self._draft.things.values() if thing.kind != "robot"]
-        if robots and others:
-            warn(f"the links of {', '.join(robots)} touch planes, but neither each other nor {', '.join(others)}: "
-                 f"that is not modelled yet", stacklevel=3)  # fmt: skip
 
 
 def _not_in_force(layout: Layout) -> frozenset[str]:

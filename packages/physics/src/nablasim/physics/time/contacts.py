@@ -60,6 +60,8 @@ def contacts_of(model: Model, state: State, dt: float) -> Contacts:
 
     def look(step: Step) -> list[Any]:
         step.ahead = kc.zeros(1, **of_real(float, step.real))  # Velocities are those of the state.
+        for system in program.systems:
+            system.place(step)
         return [found for system in program.systems for found in system.contacts(step)]
 
     with program.lock:

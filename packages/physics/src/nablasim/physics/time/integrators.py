@@ -30,6 +30,8 @@ class SemiImplicit:
 
     def record(self, systems: Sequence[System], step: Step) -> None:
         for system in systems:
+            system.place(step)
+        for system in systems:
             system.forces(step)
         for system in systems:
             system.advance(step)
@@ -70,6 +72,9 @@ class BackwardEuler:
 
     def record(self, systems: Sequence[System], step: Step) -> None:
         refuse_hard(step)
+        if step.rows("link_bodies"):
+            raise ValueError('robots touch bodies, particles, each other and themselves with '
+                             'integrator="semi_implicit" only: add_robot(..., self_contact=False) leaves out the last')
         free = any_free(step)
         for system in systems:
             if not isinstance(system, (Particles, Bodies) if free else Particles):

@@ -105,12 +105,16 @@ class Study:
 def look_at_forces(program: Program, step: Step) -> dict[str, Array]:
     """The sums that forces add to."""
     for system in program.systems:
+        system.place(step)
+    for system in program.systems:
         system.forces(step)
     return {c.name: step[c] for c in program.sum_columns}
 
 
 def look_at_energies(program: Program, step: Step) -> dict[str, Array]:
     """The energies of rows, by system."""
+    for system in program.systems:
+        system.place(step)
     found = {system.name: system.energy(step) for system in program.systems}
     return {name: e for name, e in found.items() if e is not None}
 

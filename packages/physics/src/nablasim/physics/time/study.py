@@ -33,6 +33,8 @@ def forces(model: Model, state: State | None = None, *, tangents: Mapping[str, A
 
         def see(step: Step) -> dict[str, Real]:
             for system in program.systems:
+                system.place(step)
+            for system in program.systems:
                 system.forces(step)
             found = {c.name: program.worlds(c.name, step.numpy(c)).copy() for c in program.sum_columns}
             for name in [n for n in found if ".contact_" in n]:
@@ -73,6 +75,8 @@ def energy(model: Model, state: State | None = None, *, tangents: Mapping[str, A
 
         def see(step: Step) -> dict[str, Real]:
             found = {}
+            for system in program.systems:
+                system.place(step)
             for system in program.systems:
                 each = system.energy(step)
                 if each is not None:

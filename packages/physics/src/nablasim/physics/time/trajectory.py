@@ -107,6 +107,8 @@ class Trajectory:
         if name not in self.layout.surfaces:
             raise KeyError(f"there is no object {name!r} with a surface: {nearest(name, self.layout.surfaces)}")
         mine = self[name]
+        if self.layout.surfaces[name].links:
+            return self.layout.surfaces[name].of_links(mine.links)
         return self.layout.surfaces[name].vertices(mine.x, mine.rot if "rot" in mine.names else None)
 
     def state(self, frame: int = -1) -> State:

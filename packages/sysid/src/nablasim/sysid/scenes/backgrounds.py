@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import ndimage
 
+from nablasim import physics as ph
 from nablasim import render
 from nablasim.sysid.scenes.build import Stage
 from nablasim.sysid.video import Video, threshold
@@ -43,8 +44,12 @@ def first_silhouette(stage: Stage, size: tuple[int, int]) -> NDArray[np.bool_]:
     silhouette = render.Silhouette(stage.camera, mode="hard", near=stage.near)
     seen = np.zeros(size, bool)
     for name, surface in stage.model.surfaces.items():
-        rot = None if surface.points is None else np.asarray(stage.model[f"{name}.rot"])
-        corners = surface.vertices(np.asarray(stage.model[f"{name}.x"]), rot)
+        if surface.links:
+            corners = surface.of_links(ph.kinematics(stage.model)[name])
+            corners = corners.numpy() if hasattr(corners, "numpy") else corners
+        else:
+            rot = None if surface.points is None else np.asarray(stage.model[f"{name}.rot"])
+            corners = surface.vertices(np.asarray(stage.model[f"{name}.x"]), rot)
         seen |= silhouette(corners.astype(np.float32), surface.faces, size=size).numpy() > 0.5
     return seen
 

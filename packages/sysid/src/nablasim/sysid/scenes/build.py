@@ -10,7 +10,15 @@ import numpy as np
 from nablasim import physics as ph
 from nablasim import render
 from nablasim.sysid.problem import Pictures
-from nablasim.sysid.scenes.entries import ClothEntry, FixedEntry, ObjectEntry, RigidEntry, ShapeEntry, SoftEntry
+from nablasim.sysid.scenes.entries import (
+    ClothEntry,
+    FixedEntry,
+    ObjectEntry,
+    RigidEntry,
+    RobotEntry,
+    ShapeEntry,
+    SoftEntry,
+)
 from nablasim.sysid.scenes.reading import BadScene, Script
 from nablasim.sysid.scenes.restitution import damping_of
 
@@ -84,6 +92,10 @@ class Stage:
             scene.add_cloth(name, cloth, density=entry.density, stretch=entry.stretch, shear=entry.shear,
                             damping=entry.damping, bend=entry.bend, drag=entry.drag, **place)  # fmt: skip
             self._fix(scene, name, entry.fixed, cloth.vertices)
+        elif isinstance(entry, RobotEntry):
+            robot = ph.load_robot(self._file(("objects", name, "file"), entry.file), free=entry.free)
+            turn = (0.0, 0.0, 0.0, 1.0) if rot is None else rot
+            scene.add_robot(name, robot, pos=entry.position, rot=turn, q=entry.q, qd=entry.qd)
         for push in entry.pushes:
             if push.impulse is not None:
                 scene.add_impulse(name, push.impulse, at=push.at, t=push.start)

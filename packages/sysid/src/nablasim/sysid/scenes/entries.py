@@ -168,7 +168,25 @@ class ClothEntry(ObjectEntry):
     fixed: FixedEntry | None = Field(None, description="What of it is held.")
 
 
-KINDS = {"rigid": RigidEntry, "soft": SoftEntry, "cloth": ClothEntry}
+class RobotEntry(ObjectEntry):
+    """A robot, `kind: robot`: links and joints of a URDF or MJCF file. Such files have z up: turn it by `rotation`."""
+
+    kind: Literal["robot"] = Field(description="")
+    file: str = Field(description="URDF or MJCF, beside the scene file.")
+    free: bool = Field(False, description="Whether the root of a URDF moves freely: by a joint `root`, the first.")
+    q: tuple[Number, ...] | None = Field(
+        None, description="Of its joints at the beginning, in rad or m, in their order; as drawn if it is left out."
+    )
+    qd: tuple[Number, ...] | None = Field(None, description="Their rates at the beginning, in rad/s or m/s.")
+
+    @model_validator(mode="after")
+    def _moves_by_joints(self) -> RobotEntry:
+        if self.velocity != ZERO or self.pushes:
+            raise ValueError("a robot moves by its joints: give q and qd, and neither velocity nor pushes")
+        return self
+
+
+KINDS = {"rigid": RigidEntry, "soft": SoftEntry, "cloth": ClothEntry, "robot": RobotEntry}
 
 
 def _kind(given: Any) -> str:
@@ -182,7 +200,12 @@ def _known_kind(given: Any) -> Any:
 
 
 AnyObject = Annotated[
-    Union[Annotated[RigidEntry, Tag("rigid")], Annotated[SoftEntry, Tag("soft")], Annotated[ClothEntry, Tag("cloth")]],  # noqa: UP007
+    Union[  # noqa: UP007
+        Annotated[RigidEntry, Tag("rigid")],
+        Annotated[SoftEntry, Tag("soft")],
+        Annotated[ClothEntry, Tag("cloth")],
+        Annotated[RobotEntry, Tag("robot")],
+    ],
     Discriminator(_kind),
     BeforeValidator(_known_kind),
 ]

@@ -17,7 +17,7 @@ import numpy as np
 from nablasim.sysid.names import nearest
 from nablasim.sysid.problem import Param
 from nablasim.sysid.scenes.build import Stage
-from nablasim.sysid.scenes.entries import ClothEntry, RigidEntry, SoftEntry
+from nablasim.sysid.scenes.entries import ClothEntry, RigidEntry, RobotEntry, SoftEntry
 from nablasim.sysid.scenes.restitution import LEAST, MOST, damping_of
 from nablasim.sysid.scenes.units import parse_unit, to_number
 
@@ -148,6 +148,8 @@ def _around(value: Any) -> tuple[float, float]:
 
 # -- everyday names
 def _of_object(stage: Stage, name: str, entry: Any) -> list[Quantity]:
+    if isinstance(entry, RobotEntry):
+        return []  # Its parameters have the names of its links and joints.
     speed = max(1.0, 2 * float(np.linalg.norm(entry.velocity)))
     found = [Quantity(f"{name}.velocity", f"{name}.v", "m/s", (-speed, speed), "linear")]
     if isinstance(entry, RigidEntry):

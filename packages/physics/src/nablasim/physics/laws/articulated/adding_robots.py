@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from nablasim.physics.checks import shaped
 from nablasim.physics.errors import RobotError
-from nablasim.physics.geometry import Joint, Robot
+from nablasim.physics.geometry import Joint, Robot, Shape, rotation_matrix, solid
 from nablasim.physics.laws.articulated import tables
 from nablasim.physics.laws.articulated.bundles import COORDS, DOFS
 from nablasim.physics.laws.articulated.link_planes import add_points
@@ -43,6 +43,7 @@ def add_robot(
         ("robots", 1), ("nodes", len(nodes)), ("coords", robot.coords), ("dofs", robot.dofs))}  # fmt: skip
     links = {node.link.name: k for k, node in enumerate(nodes) if node.link is not None}
     draft.thing(name, "robot", *rows.values(), links=links)
+    _add_skin(draft, name, robot)
     _add_base(draft, name, rows, pos, rot, gravity)
     draft.parameter(f"{name}.q", tables.Q, rows["coords"], q0, unit="rad or m",
                     about="initial coordinates of the joints, in their order")  # fmt: skip
@@ -64,6 +65,22 @@ def _start(name: str, robot: Robot, nodes: list[Node], q: ArrayLike | None) -> N
         if COORDS[node.kind] > 3 and not np.linalg.norm(q0[node.coord : node.coord + COORDS[node.kind]][-4:]) > 0:
             raise RobotError(f"{name}: the quaternion (x, y, z, w) of joint {node.joint.name} in q is zero")
     return q0
+
+
+def _add_skin(draft: Draft, name: str, robot: Robot) -> None:
+    """What is drawn: the shapes of all links."""
+    points, faces, of, first = [], [], [], 0
+    drawn = [link for link in robot.links if robot.link(link).looks]
+    for k, link in enumerate(drawn):
+        for part in robot.link(link).looks:
+            mesh = part.shape.mesh() if isinstance(part.shape, Shape) else solid(f"{name}.{link}", part.shape, 1.0).skin
+            assert mesh is not None, "a link has no signed distances"
+            points.append(part.pos + np.asarray(mesh.vertices) @ rotation_matrix(part.rot).T)
+            faces.append(np.asarray(mesh.faces) + first)
+            of.append(np.full(len(mesh.vertices), k))
+            first += len(mesh.vertices)
+    if drawn:
+        draft.surface(name, np.concatenate(faces), np.concatenate(points), links=tuple(drawn), link=np.concatenate(of))
 
 
 class _Names:

@@ -111,13 +111,43 @@ class Composite:
 
 
 @kc.struct
-class Switches:
-    """On which piece each law of a joint is: -1, 0 or 1. Motor: clipped; stop: at the lower or upper one; slip: sliding
-    against dry friction."""
+class Touch:
+    """Memory of contact: velocities of nodes about `origin` at the end of the step, wrenches on them, and which rows
+    are supposed to slide, and where to."""
 
-    motor: kc.Array[int]
-    stop: kc.Array[int]
-    slip: kc.Array[int]
+    w: kc.Array[kc.float3]
+    v: kc.Array[kc.float3]
+    n: kc.Array[kc.float3]
+    f: kc.Array[kc.float3]
+    slide: kc.Array[int]
+    way: kc.Array[kc.float3]
+
+
+@kc.struct
+class Contacts:
+    """What links touch: rows of a robot are order[first[r]] and so on. A row is a pair of a point and a plane.
+
+    Points are balls at a place in the frame of a node, `light` the inverse mass that contacts feel. `grip` is how hard
+    friction holds: a mass.
+    """
+
+    first: kc.Array[int]
+    count: kc.Array[int]
+    order: kc.Array[int]
+    point: kc.Array[int]
+    node: kc.Array[int]
+    local: kc.Array[kc.float3]
+    ball: kc.Array[float]
+    light: kc.Array[float]
+    normal: kc.Array[kc.float3]
+    offset: kc.Array[float]
+    ke: kc.Array[float]
+    kd: kc.Array[float]
+    mu: kc.Array[float]
+    law: kc.Array[int]
+    touch: kc.Array[float]
+    smoothing: kc.Array[float]
+    grip: kc.Array[float]
 
 
 @kc.struct
@@ -134,6 +164,7 @@ ELEMENTS: dict[Any, dict[str, tuple[str, Any]]] = {
             "turn": ("dofs", kc.float3), "slide": ("dofs", kc.float3)},
     Motion: dict.fromkeys(("w", "v", "dw", "dv", "n", "f"), ("nodes", kc.float3)),
     Composite: {"mass": ("nodes", float), "first": ("nodes", kc.float3), "second": ("nodes", kc.mat33)},
-    Switches: dict.fromkeys(("motor", "stop", "slip"), ("dofs", int)),
+    Touch: {**dict.fromkeys(("w", "v", "n", "f"), ("nodes", kc.float3)), "slide": ("link_planes", int),
+            "way": ("link_planes", kc.float3)},
 }  # fmt: skip
 """The members of bundles that are memory of a pass: rows of which table, and of what."""

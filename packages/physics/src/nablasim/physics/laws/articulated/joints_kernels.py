@@ -1,23 +1,35 @@
 """What acts in the joints of robots: dampers, springs, motors, stops and dry friction.
 
 Each law is made of straight pieces, and each gets less as the joint goes faster: so the equations of a step have one
-solution, and `Switches` say on which piece it lies. `joint_laws(load)` makes them for one way to read what they depend
-on; see `dynamics_kernels.py`.
+solution. `joint_laws(load)` makes them for one way to read what they depend on; see `dynamics_kernels.py`.
 """
 # mypy: ignore-errors
 
 from types import SimpleNamespace
 
 import kernelc as kc
-from nablasim.physics.laws.articulated.bundles import Drives, Now, Switches, Tree
+from nablasim.physics.laws.articulated.bundles import Drives, Now, Tree
 from nablasim.physics.laws.articulated.dynamics_kernels import held, kept
 
 STICK = 1e6
 """How much faster than a step dry friction brakes what it can hold: what it lets creep is below all measuring."""
 
 
-def joint_laws(load):
-    """The laws of one degree of freedom, and the equations of a step."""
+@kc.func
+def as_it_is(hold, k: int, side: int) -> int:
+    return side
+
+
+@kc.func
+def as_supposed(hold, k: int, side: int) -> int:
+    return hold[k]
+
+
+def joint_laws(load, slides):
+    """The laws of one degree of freedom, and the equations of a step.
+
+    `slides`: to which side a joint slides against dry friction, or is supposed to while that is looked for (`hold`).
+    """
 
     @kc.func
     def lean(s: Drives, k: int, dt: float) -> float:
@@ -38,75 +50,76 @@ def joint_laws(load):
         return load(s.stop_ke[k]) * (end - q) - load(s.stop_kd[k]) * v
 
     @kc.func
-    def joint_torque(s: Drives, c: Switches, k: int, q: float, v: float, a: float, dt: float) -> float:
-        """All that acts in a degree of freedom, at the acceleration a, each law on the piece that it was found on."""
+    def ends(s: Drives, k: int, v: float, q: float, a: float, dt: float):
+        """Place and rate at which soft laws are looked at, and those at the end of the step, at the acceleration a."""
         ahead = lean(s, k, dt)
-        v_e = v + ahead * dt * a
-        q_e = q + ahead * dt * v_e
-        v_1 = v + dt * a
-        q_1 = q + dt * v_1
+        v_e, v_1 = v + ahead * dt * a, v + dt * a
+        return q + ahead * dt * v_e, v_e, q + dt * v_1, v_1
+
+    @kc.func
+    def joint_torque(s: Drives, hold, k: int, q: float, v: float, a: float, dt: float) -> float:
+        """All that acts in a degree of freedom, at the acceleration a."""
+        q_e, v_e, q_1, v_1 = ends(s, k, v, q, a, dt)
         tau = -load(s.damping[k]) * v_e - load(s.stiffness[k]) * (q_e - load(s.rest[k]))
-        if c.motor[k] == 0:
-            tau += motor_torque(s, k, q_e, v_e)
-        else:
-            tau += load(s.limit[k]) * float(c.motor[k])
-        if c.stop[k] != 0:
-            tau += stop_torque(s, k, c.stop[k], q_1, v_1)
-        if c.slip[k] == 0:
-            if load(s.friction[k]) > 0.0:
-                tau -= kc.stop_grad(STICK * load(s.apparent[k]) / dt) * v_1
-        else:
-            tau -= load(s.friction[k]) * float(c.slip[k])
+        u, most = motor_torque(s, k, q_e, v_e), load(s.limit[k])
+        if u > most:
+            u = most
+        elif u < -most:
+            u = -most
+        tau += u
+        low, high = stop_torque(s, k, -1, q_1, v_1), stop_torque(s, k, 1, q_1, v_1)
+        if low > 0.0:
+            tau += low
+        elif high < 0.0:
+            tau += high
+        if load(s.friction[k]) > 0.0:
+            rub, most = kc.stop_grad(STICK * load(s.apparent[k]) / dt) * v_1, load(s.friction[k])
+            side = slides(hold, k, -1 if rub < -most else (1 if rub > most else 0))
+            if side != 0:
+                rub = most * float(side)
+            tau -= rub
         return tau
 
     @kc.func
-    def joint_stiffness(s: Drives, c: Switches, k: int, dt: float) -> float:
+    def joint_stiffness(s: Drives, hold, k: int, q: float, v: float, a: float, dt: float) -> float:
         """The negative derivative of `joint_torque` by a."""
+        q_e, v_e, q_1, v_1 = ends(s, k, v, q, a, dt)
         b = dt * lean(s, k, dt)
         A = b * load(s.damping[k]) + b * b * load(s.stiffness[k])
-        if c.motor[k] == 0:
+        if abs(motor_torque(s, k, q_e, v_e)) <= load(s.limit[k]):
             A += b * load(s.kd[k]) + b * b * load(s.kp[k])
-        if c.stop[k] != 0:
+        if stop_torque(s, k, -1, q_1, v_1) > 0.0 or stop_torque(s, k, 1, q_1, v_1) < 0.0:
             A += dt * load(s.stop_kd[k]) + dt * dt * load(s.stop_ke[k])
-        if c.slip[k] == 0 and load(s.friction[k]) > 0.0:
+        if load(s.friction[k]) > 0.0 and hold[k] == 0:
             A += STICK * load(s.apparent[k])
         return A
 
     @kc.func
-    def switch(s: Drives, c: Switches, k: int, q: float, v: float, a: float, dt: float) -> bool:
-        """Put the laws of a degree of freedom on the pieces that belong to a; whether that changed any."""
-        ahead = lean(s, k, dt)
-        v_e = v + ahead * dt * a
-        q_e = q + ahead * dt * v_e
-        v_1 = v + dt * a
-        q_1 = q + dt * v_1
-        u = motor_torque(s, k, q_e, v_e)
-        motor, stop, slip = 0, 0, 0
-        if abs(u) > load(s.limit[k]):
-            motor = 1 if u > 0.0 else -1
-        if stop_torque(s, k, -1, q_1, v_1) > 0.0:
-            stop = -1
-        elif stop_torque(s, k, 1, q_1, v_1) < 0.0:
-            stop = 1
-        if load(s.friction[k]) > 0.0 and abs(STICK * load(s.apparent[k]) / dt * v_1) > load(s.friction[k]):
-            slip = 1 if v_1 > 0.0 else -1
-        changed = motor != c.motor[k] or stop != c.stop[k] or slip != c.slip[k]
-        c.motor[k] = motor
-        c.stop[k] = stop
-        c.slip[k] = slip
+    def suppose(s: Drives, hold, k: int, v: float, a: float, dt: float) -> bool:
+        """Suppose that dry friction holds, or slides to one side; whether that is other than it was supposed. What
+        would turn round sticks."""
+        changed = False
+        if load(s.friction[k]) > 0.0:
+            rub, side = STICK * load(s.apparent[k]) / dt * (v + dt * a), 0
+            if abs(rub) > load(s.friction[k]):
+                side = 1 if rub > 0.0 else -1
+                if side * hold[k] < 0:
+                    side = 0
+            changed = side != hold[k]
+            hold[k] = side
         return changed
 
     @kc.func
-    def residual(t: Tree, s: Drives, c: Switches, now: Now, a, dt: float, rest, r: int):
+    def residual(t: Tree, s: Drives, hold, now: Now, a, dt: float, rest, r: int):
         """What is left over of the equations, from the torques that `inverse` wrote to `rest`."""
         begin = t.dof_first[r]
         for k in range(begin, begin + t.dof_count[r]):
-            rest[k] = joint_torque(s, c, k, load(now.q[t.dof_coord[k]]), load(now.qd[k]), load(a[k]), dt) - rest[k]
+            rest[k] = joint_torque(s, hold, k, load(now.q[t.dof_coord[k]]), load(now.qd[k]), load(a[k]), dt) - rest[k]
             if now.push is not None:
                 rest[k] = rest[k] + load(now.push[k])
 
-    return SimpleNamespace(lean=lean, joint_torque=joint_torque, joint_stiffness=joint_stiffness, switch=switch,
+    return SimpleNamespace(lean=lean, suppose=suppose, joint_torque=joint_torque, joint_stiffness=joint_stiffness,
                            residual=residual)  # fmt: skip
 
 
-LAWS, LAWS_HELD = joint_laws(kept), joint_laws(held)
+LAWS, LAWS_HELD = joint_laws(kept, as_it_is), joint_laws(held, as_supposed)

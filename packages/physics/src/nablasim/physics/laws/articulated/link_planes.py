@@ -2,28 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 import kernelc as kc
+from nablasim.physics.checks import STICK as STUCK
 from nablasim.physics.geometry import Robot, Shape, rotation_matrix, solid
 from nablasim.physics.laws.articulated import link_planes_kernels as kernels
-from nablasim.physics.laws.articulated.bundles import Motion, Poses
+from nablasim.physics.laws.articulated.bundles import Contacts, Motion, Poses
+from nablasim.physics.laws.articulated.link_bodies_kernels import twists
 from nablasim.physics.laws.articulated.nodes import Node, jacobians, placed
 from nablasim.physics.laws.articulated.robots_kernels import poses
 from nablasim.physics.laws.articulated.tables import QD, Q, memory, rig, tree
 from nablasim.physics.laws.contact.planes import USUAL
 from nablasim.physics.laws.contact.planes_kernels import unit_normals
 from nablasim.physics.laws.contact.reports import Touches, blank, touches
-from nablasim.physics.laws.limits import CONTACT_SAFETY, Limit, step_rate
 from nablasim.physics.laws.system import System
 from nablasim.physics.model import Column, Draft, Index
 
 if TYPE_CHECKING:
-    from nablasim.physics.model import Array, Arrays, Step
+    from nablasim.physics.model import Arrays, Step
 
 NODE, ROBOT = Index("link_points.node", to="nodes"), Index("link_points.robot", to="robots")
 LOCAL, BALL, LIGHT = Column("link_points.local", kc.float3), Column("link_points.ball"), Column("link_points.light")
@@ -34,47 +34,41 @@ GIVEN_NORMAL = Column("link_planes.given_normal", kc.float3)
 NORMAL = Column("link_planes.normal", kc.float3, role="derived")
 
 
+GRIP = Column("link_planes.grip", role="derived")
+TOUCH_FIRST, TOUCH_COUNT = Index("robots.touch_first", to="link_planes"), Index("robots.touch_count")
+ORDER = Index("link_planes.order", to="link_planes")
+STICK = {"float64": 1e6, "float32": 1e3}
+"""How much faster than a step friction brakes what it can hold."""
+
+
 class LinkPlanes(System):
-    """Where robots may touch planes; `Robots` asks for the forces in every step."""
+    """Where robots may touch planes: `Robots` solves for what that does."""
 
     name = "link_planes"
-    columns = (LOCAL, BALL, LIGHT, KE, KD, KF, MU, OFFSET, TOUCH, SMOOTHING, GIVEN_NORMAL, NORMAL)
-    indices = (NODE, ROBOT, POINT, LAW)
+    columns = (LOCAL, BALL, LIGHT, KE, KD, KF, MU, OFFSET, TOUCH, SMOOTHING, GIVEN_NORMAL, NORMAL, GRIP)
+    indices = (NODE, ROBOT, POINT, LAW, ORDER, TOUCH_FIRST, TOUCH_COUNT)
     touches = True
 
     def setup(self, a: Arrays) -> None:
         kc.launch(unit_normals, a.rows(self.name), [a[GIVEN_NORMAL]], [a[NORMAL]])
+        given = [a[POINT], a[LIGHT], STICK[a.real]]
+        kc.launch(kernels.grips, a.rows(self.name), given, [a[GRIP]], parts=a.parts)
 
     def contacts(self, s: Step) -> list[Touches]:
         n, count, p, m = s.rows(self.name), s.rows("robots"), memory(s, Poses), memory(s, Motion)
         kc.launch(poses, count, [tree(s), rig(s), s[Q]], [p])
-        kc.launch(kernels.twists, count, [tree(s), p, s[QD]], [m])
+        kc.launch(twists, count, [tree(s), p, s[QD]], [m])
         report = blank(s, n)
         kc.launch(kernels.report_links, n, [p, m, *bundles(s)], [report])
         return [touches(report, ("nodes", s.numpy(NODE)[s.numpy(POINT)]), (self.name, np.arange(n)))]
 
-    def limits(self, a: Arrays) -> list[Limit]:
-        if not a.rows(self.name):
-            return []
-        point = a.numpy(POINT)
-        k = a.numpy(KE).astype(np.float64) * a.numpy(LIGHT)[point]
-        most = np.zeros(a.rows("nodes"))
-        np.maximum.at(most, a.numpy(NODE)[point], step_rate(k, np.zeros_like(k), np.ones(len(k))))
-        return [Limit("nodes", most, "the contact of its links (ke)", "soften the contact", safety=CONTACT_SAFETY)]
 
-
-def pushes(s: Step, p: Any) -> Array:
-    """What planes do in all degrees of freedom, where links are at p."""
-    n, t, m = s.rows("robots"), tree(s.base), memory(s, Motion)
-    kc.launch(kernels.twists, n, [t, p, s[QD]], [m], parts=s.parts)
-    torque, force = (s.scratch(f"robots.{name}", s.rows("nodes"), kc.float3) for name in ("torque", "force"))
-    for total in (torque, force):
-        total.zero_()
-    kc.launch(kernels.plane_wrenches, s.rows("link_planes"), [p, m, *bundles(s.base), s.dt], [torque, force],
-              parts=s.parts)  # fmt: skip
-    push = s.scratch("robots.push", s.rows("dofs"))
-    kc.launch(kernels.joint_pushes, n, [t, p, torque, force, memory(s, Motion)], [push], parts=s.parts)
-    return push
+def touching(a: Arrays) -> Any:
+    """The planes that links may touch, in kernels; None if there are none."""
+    if not a.rows("link_planes"):
+        return None
+    return a.bundle(Contacts, ORDER, POINT, NODE, LOCAL, BALL, LIGHT, NORMAL, OFFSET, KE, KD, MU, LAW, TOUCH, SMOOTHING,
+                    GRIP, first=TOUCH_FIRST, count=TOUCH_COUNT)  # fmt: skip
 
 
 def bundles(a: Arrays) -> list[Any]:
@@ -121,7 +115,7 @@ def _points(node: Node) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
 
 def add_link_planes(draft: Draft, name: str, *, normal: ArrayLike, offset: float, ke: float | None,
                     kd: float | None, kf: float | None, mu: float, damping: str, touch: float, smoothing: float,
-                    hard: bool, by_mass: Mapping[str, float]) -> None:  # fmt: skip
+                    hard: bool, **_: object) -> None:  # fmt: skip
     """Pairs of one plane with all points of robots. The plane itself is there already, and so are its parameters."""
     count = draft.count.get("link_points", 0)
     if not count:
@@ -136,7 +130,20 @@ def add_link_planes(draft: Draft, name: str, *, normal: ArrayLike, offset: float
         ("ke", KE, ke, "N/m"), ("kd", KD, kd, "N s/m"), ("kf", KF, kf, "N s/m"), ("mu", MU, mu, "1"),
         ("normal", GIVEN_NORMAL, normal, "1"), ("offset", OFFSET, offset, "m"),
     ):  # fmt: skip
-        draft.parameter(f"{name}.{quantity}", column, rows, USUAL[quantity] if value is None else value, unit=unit,
-                        uniform=True)  # fmt: skip
+        value = USUAL[quantity] if value is None else value
+        if quantity == "kf" and value == STUCK:
+            draft.constant(column, rows, value)
+            continue
+        draft.parameter(f"{name}.{quantity}", column, rows, value, unit=unit, uniform=True)
     draft.constant(TOUCH, rows, touch)
     draft.constant(SMOOTHING, rows, smoothing)
+
+
+def sort_link_planes(draft: Draft) -> None:
+    """The rows of each robot, one after the other: called when all planes are there."""
+    robots = draft.count.get("robots", 0)
+    of = draft.whole(ROBOT)[draft.whole(POINT)]
+    count = np.bincount(of, minlength=robots)
+    draft.index(ORDER.name, np.argsort(of, kind="stable"))
+    draft.index(TOUCH_FIRST.name, np.cumsum(count) - count)
+    draft.index(TOUCH_COUNT.name, count)

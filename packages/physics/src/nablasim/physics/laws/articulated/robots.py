@@ -8,8 +8,10 @@ import numpy as np
 
 import kernelc as kc
 from nablasim.physics.laws.articulated import robots_kernels as kernels
-from nablasim.physics.laws.articulated.bundles import Composite, Motion, Poses, Switches
-from nablasim.physics.laws.articulated.link_planes import pushes
+from nablasim.physics.laws.articulated.bundles import Composite, Motion, Poses, Touch
+from nablasim.physics.laws.articulated.link_bodies import pushes
+from nablasim.physics.laws.articulated.link_planes import touching
+from nablasim.physics.laws.articulated.newton_kernels import Solve
 from nablasim.physics.laws.articulated.tables import (
     ANCHOR,
     ARMATURE,
@@ -32,6 +34,7 @@ from nablasim.physics.laws.articulated.tables import (
     REF,
     ROT,
     STIFFNESS,
+    TOL,
     TREE,
     UNIT,
     Q,
@@ -49,12 +52,23 @@ if TYPE_CHECKING:
     from nablasim.physics.model import Array, Arrays, Step
 
 
+TOLERANCE = {"float64": 1e-22, "float32": 1e-10}
+"""The square of how well the equations of a step are solved, before they are corrected once more."""
+
+
 def solved(s: Arrays) -> Any:
     """Memory of the equations of a step."""
     n, entries = s.rows("dofs"), s.rows("couplings")
-    made = {name: s.scratch(f"robots.{name}", n) for name in ("none", "mid", "bias", "start")}
-    kind: Any = kernels.Solve
-    return kind(M=s.scratch("robots.M", entries), L=s.scratch("robots.L", entries), **made)
+    made = {name: s.scratch(f"robots.{name}", n) for name in ("none", "mid", "bias", "rest", "way", "stiff", "start")}
+    made |= {name: s.scratch(f"robots.{name}", entries) for name in ("M", "start_L", "L")}
+    made["hold"] = s.scratch("robots.hold", n, int)
+    kind: Any = Solve
+    return kind(tol=s[TOL], **made)
+
+
+def touch_memory(s: Arrays, touched: Any) -> Any:
+    """Memory of contact, if there is any."""
+    return None if touched is None else memory(s, Touch)
 
 
 class Robots(System):
@@ -62,41 +76,34 @@ class Robots(System):
 
     name = "robots"
     columns = (BASE_X, BASE_ROT, GRAVITY, POS, AXIS, ANCHOR, ROT, MASS, COM, UNIT, GIVEN_INERTIA, INERTIA, Q, QD, REF,
-               ARMATURE, *DRIVES)  # fmt: skip
+               ARMATURE, TOL, *DRIVES)  # fmt: skip
     indices = TREE
 
     def setup(self, a: Arrays) -> None:
         kc.launch(kernels.link_inertias, a.rows("nodes"), [a[MASS], a[UNIT], a[GIVEN_INERTIA]], [a[INERTIA]])
+        kc.launch(kernels.tolerances, a.rows("robots"), [TOLERANCE[a.real]], [a[TOL]])
 
     def advance(self, s: Step) -> None:
         n, dofs = s.rows("robots"), s.rows("dofs")
         t, g, b, d = tree(s.base), rig(s.base), masses(s.base), drives(s)
-        p, start = self._start(s)
-        c, x, guess = memory(s, Switches), solved(s), s.scratch("robots.guess", dofs)
-        still = [t, b, d, p, memory(s, Motion), memory(s, Composite), c, x, start, s.dt]
+        p, q_mid = memory(s, Poses), s.scratch("robots.q_mid", s.rows("coords"))
+        kc.launch(kernels.middle, n, [t, g, s[Q], s[QD], s.dt], [q_mid, p], parts=s.parts)
+        start, x, guess = now(s[Q], s[QD], pushes(s)), solved(s), s.scratch("robots.guess", dofs)
+        c = touching(s.base)
+        still = [t, b, d, p, memory(s, Motion), memory(s, Composite), c, touch_memory(s, c), x, start, s.dt]
         kc.launch(kernels.predict, n, still, [guess], parts=s.parts)
-        a, mid = self._corrected(s, p, c, x, start, s[QD], x.start), s.scratch("robots.v_mid", dofs)
+        kind: Any = kernels.Guess
+        first = kind(v=s[QD], a=x.start, L=x.start_L, hold=x.hold)
+        a, mid = self._corrected(s, p, c, start, first), s.scratch("robots.v_mid", dofs)
         kc.launch(kernels.half_way, dofs, [s[QD], a, s.dt], [mid])
-        a = self._corrected(s, p, c, x, start, mid, guess)
+        a = self._corrected(s, p, c, start, kind(v=mid, a=guess, L=x.L, hold=x.hold))
         rate = s.scratch("robots.rate", dofs)
-        kc.launch(kernels.finish, n, [t, g, d, start, a, s.dt], [rate, s.next(Q), s.next(QD)], parts=s.parts)
+        kc.launch(kernels.finish, n, [t, g, d, now(s[Q], s[QD]), a, s.dt], [rate, s.next(Q), s.next(QD)], parts=s.parts)
 
-    def _start(self, s: Step) -> tuple[Any, Any]:
-        """Where links are when the step looks at them, and what it starts from.
-
-        That is in the middle of the step; where there is something to touch, at its start, as contact is.
-        """
-        p, given = memory(s, Poses), [tree(s.base), rig(s.base), s[Q]]
-        if s.rows("link_planes"):
-            kc.launch(kernels.poses, s.rows("robots"), given, [p], parts=s.parts)
-            return p, now(s[Q], s[QD], pushes(s, p))
-        q_mid = s.scratch("robots.q_mid", s.rows("coords"))
-        kc.launch(kernels.middle, s.rows("robots"), [*given, s[QD], s.dt], [q_mid, p], parts=s.parts)
-        return p, now(s[Q], s[QD])
-
-    def _corrected(self, s: Step, p: Any, c: Any, x: Any, start: Any, v: Array, guess: Array) -> Array:
+    def _corrected(self, s: Step, p: Any, c: Any, start: Any, guess: Any) -> Array:
         a = s.scratch("robots.a", s.rows("dofs"))
-        given = [tree(s.base), masses(s.base), drives(s), p, memory(s, Motion), c, x.L, start, v, guess, s.dt]
+        given = [tree(s.base), masses(s.base), drives(s), p, memory(s, Motion), c, touch_memory(s, c), start, guess,
+                 s.dt]  # fmt: skip
         kc.launch(kernels.correct, s.rows("robots"), given, [a], parts=s.parts)
         return a
 

@@ -8,19 +8,32 @@ middle, q + h v / 2. There the acceleration a = (v' - v) / h solves
 so that a passive robot keeps its energy to second order, back and forth alike. Springs, dampers, motors, stops and dry
 friction are part of the equations: θ goes from 1/2 to 1 as they get stiff, and no gain limits the step.
 
-Where there is something to touch, the step is semi-implicit Euler: contact is looked at in the start of the step, and
-all the rest with it, so that what lies still has no rates; q' follows from v'.
+Contact with half-spaces is part of the equations, too: its springs, dampers and friction are those of the end of the
+step. Bodies and particles push with the forces of the start of the step, as they push each other.
 
-`predict` finds a without gradients. `correct` then takes one step of Newton's method from there, a + A⁻¹ (what is left
-over), with the matrix A held constant: that changes nothing, but its derivative is that of the solution (the implicit
-function theorem), and costs one recursion instead of the derivative of a mass matrix.
+`predict` finds a without gradients, by Newton's method. `correct` then takes one more step of it, a + A⁻¹ (what is left
+over), with the matrix A held constant: that changes next to nothing, but its derivative is that of the solution (the
+implicit function theorem), and costs one recursion instead of the derivative of a mass matrix.
 """
 # mypy: ignore-errors
 
 import kernelc as kc
-from nablasim.physics.laws.articulated.bundles import Composite, Drives, Masses, Motion, Now, Poses, Rig, Switches, Tree
-from nablasim.physics.laws.articulated.dynamics_kernels import DYNAMICS, DYNAMICS_HELD
-from nablasim.physics.laws.articulated.joints_kernels import LAWS, LAWS_HELD
+from nablasim.physics.laws.articulated.bundles import (
+    Composite,
+    Contacts,
+    Drives,
+    Masses,
+    Motion,
+    Now,
+    Poses,
+    Rig,
+    Touch,
+    Tree,
+)
+from nablasim.physics.laws.articulated.contacts_kernels import CONTACTS, CONTACTS_HELD
+from nablasim.physics.laws.articulated.dynamics_kernels import DYNAMICS, DYNAMICS_HELD, held
+from nablasim.physics.laws.articulated.joints_kernels import LAWS
+from nablasim.physics.laws.articulated.newton_kernels import Solve, newton, step_factors
 from nablasim.physics.laws.articulated.tree_kernels import (
     advance_coords,
     dofs_of,
@@ -35,9 +48,8 @@ NONE = -1e30
 inverse, mass_rows = DYNAMICS.inverse, DYNAMICS.mass_rows
 lean, residual = LAWS.lean, LAWS.residual
 held_inverse, held_mass_rows = DYNAMICS_HELD.inverse, DYNAMICS_HELD.mass_rows
-held_stiffness, held_switch, held_residual = LAWS_HELD.joint_stiffness, LAWS_HELD.switch, LAWS_HELD.residual
-ROUNDS = 8
-"""How often the pieces of the laws in joints are looked for, at most."""
+add_torques = CONTACTS.add_torques
+held_suppose_contacts, end_twists = CONTACTS_HELD.suppose, CONTACTS_HELD.node_twists
 
 
 @kc.kernel
@@ -50,6 +62,12 @@ def link_inertias(
     if given[i][0, 0] > NONE:
         I = (given[i] + kc.transpose(given[i])) * 0.5
     inertia[i] = I
+
+
+@kc.kernel
+def tolerances(real: float, tol: kc.Array[float]):
+    """How well the equations of steps are solved."""
+    tol[kc.tid()] = real
 
 
 @kc.kernel
@@ -84,65 +102,55 @@ def poses_of_frames(
 
 # -- the passes of a step
 @kc.struct
-class Solve:
-    """The matrix of a step, its factors, zeros, and memory for what is solved for at the rates of the start."""
+class Guess:
+    """Accelerations near the solution with the inertial forces of rates v, and the factors of the matrix there."""
 
-    M: kc.Array[float]
+    v: kc.Array[float]
+    a: kc.Array[float]
     L: kc.Array[float]
-    none: kc.Array[float]
-    mid: kc.Array[float]
-    bias: kc.Array[float]
-    start: kc.Array[float]
+    hold: kc.Array[int]
 
 
 @kc.kernel
-def predict(t: Tree, b: Masses, s: Drives, p: Poses, m: Motion, n: Composite, c: Switches, x: Solve, now: Now,
-            dt: float, a: kc.Array[float]):  # fmt: skip
-    """Factors of the matrix of the step, on which pieces the laws in joints are, and the accelerations: x.start with
-    the inertial forces of the start, a with those of the middle."""
+def predict(t: Tree, b: Masses, s: Drives, p: Poses, m: Motion, n: Composite, c: Contacts | None, touch: Touch | None,
+            x: Solve, now: Now, dt: float, a: kc.Array[float]):  # fmt: skip
+    """Factors of the matrix of the step, and the accelerations: x.start with the inertial forces of the start, a with
+    those of the middle."""
     r = kc.tid()
     begin = t.dof_first[r]
     end = begin + t.dof_count[r]
     held_mass_rows(t, b, p, n, x.M, r)
     held_inverse(t, b, p, now.qd, x.none, m, x.bias, r)
     for k in range(begin, end):
-        c.motor[k] = 0
-        c.stop[k] = 0
-        c.slip[k] = 0
-    for _ in range(ROUNDS):
-        for k in range(begin, end):
-            for e in range(t.depth[k]):
-                x.L[t.row[k] + e] = x.M[t.row[k] + e]
-            x.L[t.row[k]] = x.L[t.row[k]] + held_stiffness(s, c, k, dt)
-            x.start[k] = x.bias[k]
-        factor(t, x.L, r)
-        held_residual(t, s, c, now, x.none, dt, x.start, r)
-        solve(t, x.L, x.start, r)
-        changed = False
-        for k in range(begin, end):
-            q, v = kc.stop_grad(now.q[t.dof_coord[k]]), kc.stop_grad(now.qd[k])
-            if held_switch(s, c, k, q, v, x.start[k], dt):
-                changed = True
-        if not changed:
-            break
+        x.start[k] = 0.0
+        x.hold[k] = 0
+    if c is not None:
+        end_twists(t, p, now, x.start, dt, touch, r)
+        held_suppose_contacts(c, p, touch, dt, True, 0, r)
+    step_factors(t, s, p, c, touch, x, now, x.start, dt, r)
+    whole = newton(t, s, p, c, touch, x, now, x.start, dt, 0.0, r)
     for k in range(begin, end):
-        x.mid[k] = kc.stop_grad(now.qd[k]) + 0.5 * dt * x.start[k]
-    held_inverse(t, b, p, x.mid, x.none, m, a, r)
-    held_residual(t, s, c, now, x.none, dt, a, r)
-    solve(t, x.L, a, r)
+        for e in range(t.depth[k]):
+            x.start_L[t.row[k] + e] = x.L[t.row[k] + e]
+        a[k] = x.start[k]
+        x.mid[k] = held(now.qd[k]) + 0.5 * dt * x.start[k]
+    held_inverse(t, b, p, x.mid, x.none, m, x.bias, r)
+    newton(t, s, p, c, touch, x, now, a, dt, whole, r)
 
 
 @kc.kernel
-def correct(t: Tree, b: Masses, s: Drives, p: Poses, m: Motion, c: Switches, L: kc.Array[float], now: Now,
-            v: kc.Array[float], guess: kc.Array[float], dt: float, a: kc.Array[float]):  # fmt: skip
+def correct(t: Tree, b: Masses, s: Drives, p: Poses, m: Motion, c: Contacts | None, touch: Touch | None,
+            now: Now, given: Guess, dt: float, a: kc.Array[float]):  # fmt: skip
     """The acceleration from a guess of it, with the inertial forces of the rates v."""
     r = kc.tid()
     begin = t.dof_first[r]
-    inverse(t, b, p, v, guess, m, a, r)
-    residual(t, s, c, now, guess, dt, a, r)
-    solve(t, L, a, r)
+    inverse(t, b, p, given.v, given.a, m, a, r)
+    residual(t, s, given.hold, now, given.a, dt, a, r)
+    if c is not None:
+        add_torques(t, p, c, touch, now, given.a, dt, a, r)
+    solve(t, given.L, a, r)
     for k in range(begin, begin + t.dof_count[r]):
-        a[k] = a[k] + guess[k]
+        a[k] = a[k] + given.a[k]
 
 
 @kc.kernel
@@ -160,10 +168,7 @@ def finish(t: Tree, g: Rig, s: Drives, now: Now, a: kc.Array[float], dt: float, 
     begin = t.dof_first[r]
     for k in range(begin, begin + t.dof_count[r]):
         qd_next[k] = now.qd[k] + dt * a[k]
-        ahead = 1.0
-        if now.push is None:
-            ahead = lean(s, k, dt)
-        rate[k] = now.qd[k] + ahead * dt * a[k]
+        rate[k] = now.qd[k] + lean(s, k, dt) * dt * a[k]
     advance_coords(t, g, now.q, rate, dt, q_next, r)
 
 

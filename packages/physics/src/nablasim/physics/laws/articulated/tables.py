@@ -22,6 +22,7 @@ ROT = Column("nodes.rot", kc.quat)
 MASS, COM = Column("nodes.mass"), Column("nodes.com", kc.float3)
 UNIT, GIVEN_INERTIA = Column("nodes.unit", kc.mat33), Column("nodes.given_inertia", kc.mat33)
 INERTIA = Column("nodes.inertia", kc.mat33, role="derived")
+TOL = Column("robots.tol", role="derived")
 Q, QD = Column("coords.q", role="state"), Column("dofs.qd", role="state")
 REF = Column("coords.ref")
 DAMPING, STIFFNESS, REST, FRICTION, ARMATURE, KP, KD, LIMIT, STOP_KE, STOP_KD, APPARENT = (

@@ -15,7 +15,7 @@ from nablasim.physics.laws.contact.body_contacts import UNITS, Contact
 from nablasim.physics.laws.contact.hard_kernels import HARD
 from nablasim.physics.laws.contact.neighbours import MANY, SLOTS, add_swarm, room
 from nablasim.physics.laws.rigid import bodies as b
-from nablasim.physics.laws.rigid.bodies_kernels import FREE, NONE
+from nablasim.physics.laws.rigid.bodies_kernels import FREE, LINK, NONE
 from nablasim.physics.model import Draft, Rows
 
 Ints = NDArray[np.int_]
@@ -49,6 +49,8 @@ class Meeting:
     points: int
     given: frozenset[str]
     """Which of ke, kd, kf, mu it has of its own."""
+    carried: bool = False
+    """By a link of a robot, of which not all touch each other."""
 
     @property
     def family(self) -> str:
@@ -85,6 +87,9 @@ def _add_pairs(
     """Rows of all pairs of bodies, by arrays: neighbours in a table that have the same numbers are filled together."""
     swarm, two = _apart(bodies, laws)
     points, surfaces = _meetings(bodies, *two)
+    if draft.apart:
+        meet = [frozenset((bodies[i].row, bodies[k].row)) not in draft.apart for i, k in zip(points, surfaces)]
+        points, surfaces = points[meet], surfaces[meet]
     known = [law, *laws.values()]
     numbered = {name: 1 + k for k, name in enumerate(laws)}
     own = np.array([numbered.get(body.name, 0) for body in bodies], int)
@@ -123,7 +128,7 @@ def _add_swarm(draft: Draft, swarm: list[Meeting], numbers: Mapping[str, float |
 
 def _apart(bodies: list[Meeting], laws: Mapping[str, Law]) -> tuple[list[Meeting], tuple[Ints, Ints]]:
     """The bodies that find each other as they move, if there are many; and all pairs of two that do not."""
-    free = np.array([body.free and body.name not in laws for body in bodies], bool)
+    free = np.array([body.free and not body.carried and body.name not in laws for body in bodies], bool)
     if free.sum() < MANY:
         return [], np.triu_indices(len(bodies), 1)
     rest, moving = np.flatnonzero(~free), np.flatnonzero(free)
@@ -141,7 +146,8 @@ def meeting_bodies(draft: Draft) -> list[Meeting]:
         if "bodies" in thing.rows:
             row = thing.rows["bodies"].start
             given = frozenset(q for q in UNITS if f"{thing.name}.{q}" in draft.parameters)
-            found.append(Meeting(thing.name, row, int(kind[row]), bool(motion[row] == FREE), int(count[row]), given))
+            free, carried = bool(motion[row] in (FREE, LINK)), thing.kind == "link"
+            found.append(Meeting(thing.name, row, int(kind[row]), free, int(count[row]), given, carried))
     return found
 
 

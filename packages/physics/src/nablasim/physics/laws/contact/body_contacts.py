@@ -25,7 +25,7 @@ from nablasim.physics.laws.contact.reports import Touches, of_hits, of_pairs
 from nablasim.physics.laws.deformable import particles as p
 from nablasim.physics.laws.limits import CONTACT_SAFETY, Limit, step_rate
 from nablasim.physics.laws.rigid import bodies as b
-from nablasim.physics.laws.rigid.bodies_kernels import FREE
+from nablasim.physics.laws.rigid.bodies_kernels import FREE, LINK
 from nablasim.physics.laws.rigid.surfaces import BOUND, surfaces
 from nablasim.physics.laws.system import System
 from nablasim.physics.model import Column, Index, owner
@@ -207,7 +207,7 @@ class Hits(System):
         softer = 1 + a.numpy(p.MASS)[particle] * b.contact_rates(a, planes=False)[body]
         most, weight = np.zeros(a.rows("particles")), a.numpy(p.WEIGHT)[particle]
         # Dampers of what nothing moves are taken at the end of the step.
-        damper = four[:, 1] * (a.numpy(b.MOTION)[body] == FREE)
+        damper = four[:, 1] * np.isin(a.numpy(b.MOTION)[body], (FREE, LINK))
         np.maximum.at(most, particle, step_rate(four[:, 0] * softer, damper * softer, weight))
         return [Limit("particles", most, "its contact (ke, kd)", "soften the contact", safety=CONTACT_SAFETY)]
 

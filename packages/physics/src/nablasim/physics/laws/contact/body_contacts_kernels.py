@@ -20,10 +20,10 @@ from nablasim.physics.laws.contact.compliant_kernels import (
 )
 from nablasim.physics.laws.contact.planes_kernels import Particles
 from nablasim.physics.laws.rigid.bodies_kernels import (
-    FREE,
     Bodies,
     Forces,
     against,
+    gives_way,
     lightness_across,
     velocity_at,
 )
@@ -145,7 +145,7 @@ def kernels(surface, edges, turned):
                 lever = arm - kc.quat_rotate(q, bodies.com[b])
                 velocity = against(bodies, b, arm, particles.v[i])
                 pace, kf = 0.0, k.z
-                if bodies.motion[b] != FREE:
+                if not gives_way(bodies.motion[b]):
                     pace = weight * dt
                     velocity += (particles.gravity[i] + particles.f[i] * weight) * dt
                 else:

@@ -15,7 +15,14 @@ from types import SimpleNamespace
 import kernelc as kc
 from nablasim.physics.geometry import EDGE
 from nablasim.physics.laws.contact.compliant_kernels import Contact, begun_force, hinge_integral, shared_force
-from nablasim.physics.laws.rigid.bodies_kernels import FREE, Bodies, against, lightness, lightness_across, velocity_at
+from nablasim.physics.laws.rigid.bodies_kernels import (
+    Bodies,
+    against,
+    gives_way,
+    lightness,
+    lightness_across,
+    velocity_at,
+)
 from nablasim.physics.laws.rigid.spans_kernels import (
     grid_end,
     grid_spans,
@@ -40,7 +47,7 @@ def paces(bodies: Bodies, b: int, q: kc.quat, lever: kc.float3, n: kc.float3, dt
 
     That is added to what the other side of the contact gives way.
     """
-    if bodies.motion[b] == FREE:
+    if gives_way(bodies.motion[b]):
         along += bodies.crowd[b].y * lightness(bodies, b, q, lever, n) * dt
         across += bodies.crowd[b].z * lightness_across(bodies, b, q, lever, n) * dt
     return along, across

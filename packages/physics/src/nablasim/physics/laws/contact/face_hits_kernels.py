@@ -10,7 +10,7 @@ are kept.
 import kernelc as kc
 from nablasim.physics.laws.contact.compliant_kernels import Contact, hinge_integral, shared_force
 from nablasim.physics.laws.contact.planes_kernels import Particles
-from nablasim.physics.laws.rigid.bodies_kernels import FREE, Bodies, Forces, against, lightness
+from nablasim.physics.laws.rigid.bodies_kernels import Bodies, Forces, against, gives_way, lightness
 from nablasim.physics.laws.rigid.surfaces_kernels import Surfaces
 
 
@@ -56,7 +56,7 @@ def face_hit_forces(
                 normal = (at - p) / away
                 velocity = against(bodies, b, at - bodies.x[b], v[i] * w.x + v[j] * w.y + v[k] * w.z)
                 light = w.x * w.x * weight[i] + w.y * w.y * weight[j] + w.z * w.z * weight[k]
-                if bodies.motion[b] == FREE:
+                if gives_way(bodies.motion[b]):
                     light += bodies.crowd[b].y * lightness(bodies, b, q, at - heavy, normal)
                 pace = sharing(w) * light * dt
                 force = shared_force(hits.contact, r, points.share[n], gap, velocity, normal, pace, pace)

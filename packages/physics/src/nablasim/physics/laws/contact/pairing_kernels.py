@@ -9,7 +9,7 @@ the reduced mass of the two.
 
 import kernelc as kc
 from nablasim.physics.checks import STICK
-from nablasim.physics.laws.rigid.bodies_kernels import FREE
+from nablasim.physics.laws.rigid.bodies_kernels import gives_way
 
 
 @kc.struct
@@ -103,7 +103,7 @@ def completed(own: kc.float4, scene: Defaults, r: int, m: float) -> kc.float4:
 @kc.func
 def reduced(m: float, bodies: Partners, b: int) -> float:
     """The reduced mass of a mass m and a body; what forces do not move is as heavy as can be."""
-    if bodies.motion[b] == FREE:
+    if gives_way(bodies.motion[b]):
         m = m * bodies.mass[b] / (m + bodies.mass[b])
     return m
 
@@ -125,7 +125,7 @@ def pair_of_bodies(
     r = kc.tid()
     a, b = one[r], other[r]
     m = bodies.mass[b]
-    if bodies.motion[a] == FREE:
+    if gives_way(bodies.motion[a]):
         m = reduced(bodies.mass[a], bodies, b)
     four[r] = completed(paired(bodies.four[a], bodies.four[b]), scene, r, m)
 

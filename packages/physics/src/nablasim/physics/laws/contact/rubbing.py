@@ -22,7 +22,7 @@ from nablasim.physics.laws.contact.body_friction import PRESS, SCENE, together
 from nablasim.physics.laws.contact.body_planes import planes
 from nablasim.physics.laws.contact.hard_kernels import HARD
 from nablasim.physics.laws.rigid import bodies as b
-from nablasim.physics.laws.rigid.bodies_kernels import FREE
+from nablasim.physics.laws.rigid.bodies_kernels import FREE, LINK
 from nablasim.physics.laws.rigid.surfaces import surfaces
 from nablasim.physics.laws.system import System
 from nablasim.physics.model import Index, world_of
@@ -170,7 +170,7 @@ class Solve:
         m, s = self.listed(), self.s
         for name in ("arm", "brace", "normal", "free", "law", "give"):
             getattr(m.exact, name).numpy()[...] = getattr(m.listed, name).numpy()
-        free = s.numpy(b.MOTION) == FREE
+        free = np.isin(s.numpy(b.MOTION), (FREE, LINK))
         m.weights.mass.numpy()[...] = np.where(free, s.numpy(b.MASS), 1.0)
         m.weights.turn.numpy()[...] = np.where(free[:, None, None], self.turn.numpy(), np.eye(3))
         return m

@@ -35,7 +35,7 @@ from nablasim.physics.laws.contact.compliant_kernels import (
     rounding,
 )
 from nablasim.physics.laws.contact.hard_kernels import HARD, SHARE
-from nablasim.physics.laws.rigid.bodies_kernels import FREE, Bodies, Forces, Points, velocity_at
+from nablasim.physics.laws.rigid.bodies_kernels import Bodies, Forces, Points, gives_way, velocity_at
 
 ELASTIC = 0.05
 """Which part of dt ke a damper has to exceed, for the spring to be taken at the end of the step as well."""
@@ -86,7 +86,7 @@ def motion_ahead(bodies: Bodies, forces: Forces, dt: float, ahead: Motion, turn:
     b = kc.tid()
     R = kc.quat_to_matrix(kc.normalize(bodies.rot[b]))
     v, omega = velocity_at(bodies, b, R * bodies.com[b]), bodies.omega[b]
-    if bodies.motion[b] == FREE:
+    if gives_way(bodies.motion[b]):
         v += (bodies.gravity[b] + forces.f[b] / bodies.mass[b]) * dt
         omega += R * (bodies.inverse[b] * (kc.transpose(R) * forces.torque[b])) * dt
     ahead.v[b] = v
@@ -225,6 +225,6 @@ def force_of(bodies: Bodies, turn: kc.Array[kc.mat33], y: Motion, lack: Forces, 
     """The force and the torque that change the velocities by y: those of the points, which add up to nothing, and not
     what they would have to be for what the solution still lacks. That does not depend on anything to first order."""
     b = kc.tid()
-    if bodies.motion[b] == FREE and dt > 0.0:
+    if gives_way(bodies.motion[b]) and dt > 0.0:
         kc.atomic_add(rub.f, b, (y.v[b] * bodies.mass[b] - kc.stop_grad(lack.f[b])) / dt)
         kc.atomic_add(rub.torque, b, (turn[b] * y.omega[b] - kc.stop_grad(lack.torque[b])) / dt)

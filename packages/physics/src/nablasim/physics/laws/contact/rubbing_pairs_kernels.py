@@ -14,7 +14,7 @@ from nablasim.physics.laws.contact.body_edges_kernels import EDGES, paces
 from nablasim.physics.laws.contact.compliant_kernels import Contact, bounded, normal_force
 from nablasim.physics.laws.contact.hard_kernels import HARD
 from nablasim.physics.laws.contact.rubbing_kernels import Motion, Scenes, Touches, answer, laws, note
-from nablasim.physics.laws.rigid.bodies_kernels import FREE, Bodies, Forces, against, velocity_at
+from nablasim.physics.laws.rigid.bodies_kernels import Bodies, Forces, against, gives_way, velocity_at
 from nablasim.physics.laws.rigid.surfaces_kernels import FAR, Surfaces, grid_surface, mesh_surface, shape_surface
 
 
@@ -53,9 +53,9 @@ def pressure(bodies: Bodies, c: Contact, r: int, two: kc.int2, share: float, gap
     k, rate, light = c.four[r], kc.dot(velocity, n), 0.0
     kd = bounded(k.y * share, pace)
     fn = normal_force(gap, rate, k.x * share, kd, c.law[r], c.touch[r], c.smoothing[r], 0.0)
-    if bodies.motion[a] == FREE:
+    if gives_way(bodies.motion[a]):
         light += 1.0 / bodies.mass[a]
-    if bodies.motion[b] == FREE:
+    if gives_way(bodies.motion[b]):
         light += 1.0 / bodies.mass[b]
     law, give = laws(c, r, share, gap, rate, fn, light, dt)
     return law, give, arm, brace
@@ -73,8 +73,8 @@ def list_point(bodies: Bodies, ahead: Motion, t: Touches, w: int, two: kc.int2, 
     """List a point of two bodies, if it may be pressed."""
     if law.w > 0.0 or give.y > 0.0:
         free = sliding(ahead, two.x, two.y, arm, brace)
-        a = two.x if bodies.motion[two.x] == FREE else -1
-        b = two.y if bodies.motion[two.y] == FREE else -1
+        a = two.x if gives_way(bodies.motion[two.x]) else -1
+        b = two.y if gives_way(bodies.motion[two.y]) else -1
         note(t, w, a, b, arm, brace, n, free, law, give)
 
 

@@ -134,6 +134,28 @@ def add_obstacle(
     _add_contact(draft, name, rows, contact)
 
 
+def add_carried(
+    draft: Draft, name: str, solid: Solid, *, mass: float | None, inertia: NDArray[np.float64] | None
+) -> Rows:
+    """A shape of a link of a robot, which carries it: mass and inertia are what pushes it has to move; None if nothing
+    does."""
+    rows, points = _add_solid(draft, name, "link", solid)
+    draft.index(MOTION.name, [kernels.DRIVEN if mass is None else kernels.LINK])
+    for column, value in (
+        (DENSITY, 1.0), (GIVEN_MASS, kernels.NONE if mass is None else mass), (ROT, (0.0, 0.0, 0.0, 1.0)),
+        (GIVEN_INERTIA, kernels.NONE if inertia is None else inertia),
+    ):  # fmt: skip
+        draft.constant(column, rows, value)
+    _add_contact(draft, name, rows, Four())
+    shares = [1.0, 1.0, 1.0]
+    if mass is not None and inertia is not None:
+        touching, shares = _supported(solid, mass, inertia.tobytes())
+        first, sets = touching[1]
+        _add_sets(draft, rows, points.start + first, sets, planes=0)
+    draft.constant(CROWD, rows, shares)
+    return rows
+
+
 def _add_solid(draft: Draft, name: str, kind: str, solid: Solid) -> tuple[Rows, Rows]:
     rows, points = draft.rows("bodies", 1), draft.rows("body_points", len(solid.vertices))
     faces = draft.rows("body_faces", len(solid.faces))

@@ -169,7 +169,7 @@ def contact_rates(a: Arrays, planes: bool) -> NDArray[np.float64]:
     most = np.zeros(len(mass))
     wanted = a.numpy(SET_PLANES) == int(planes)
     np.maximum.at(most, body[wanted], found[wanted])
-    return most * (a.numpy(MOTION) == kernels.FREE)
+    return most * np.isin(a.numpy(MOTION), (kernels.FREE, kernels.LINK))
 
 
 def contact_limit(body: NDArray[np.int32], count: int, k: NDArray[Any]) -> Limit:

@@ -15,7 +15,15 @@ NONE = -1e30
 FREE = 0
 HELD = 1
 DRIVEN = 2
-"""How a body moves: by the forces on it; not at all; with the velocities that it has, whatever pushes it."""
+LINK = 3
+"""How a body moves: by the forces on it; not at all; with the velocities that it has, whatever pushes it; as the link
+of a robot does that carries it."""
+
+
+@kc.func
+def gives_way(motion: int) -> bool:
+    """Whether what pushes a body moves it."""
+    return motion == FREE or motion == LINK
 
 
 @kc.struct
@@ -210,7 +218,7 @@ def total(forces: Forces, rub: Forces | None, b: int):
 def coast(bodies: Bodies, b: int, q: kc.quat, dt: float):
     """The state at the end of a step of a body that forces do not move: held, or driven by its velocities."""
     x, turned, v, omega = bodies.x[b], q, kc.float3(), kc.float3()
-    if bodies.motion[b] == DRIVEN:
+    if bodies.motion[b] == DRIVEN or bodies.motion[b] == LINK:
         v, omega = bodies.v[b], bodies.omega[b]
         x = x + v * dt
         turned = kc.quat_integrate(q, omega, dt)
