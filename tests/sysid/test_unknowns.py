@@ -46,14 +46,6 @@ def test_the_track_says_where_it_begins(clip: Path, scene: str, free: int) -> No
     assert any("nobody sees the spin" in note for note in notes)
 
 
-def test_what_is_unknown_is_found_with_what_was_asked_for(clip: Path, tmp_path: Path) -> None:
-    (tmp_path / "scene.yaml").write_text(FLAT)
-    fit = sysid.prepare(clip, tmp_path / "scene.yaml", ["gravity"]).fit(starts=2)
-    found = fit["gravity"]
-    assert abs(found.value / 9.81 - 1) < 0.03
-    assert {"ball.position_off.x", "ball.velocity_off.y"} <= set(fit.problem.names)
-
-
 def test_a_spin_that_can_be_seen_is_searched_for(clip: Path) -> None:
     block = FLAT.replace("{sphere: 6 cm}", "{box: [12 cm, 12 cm, 12 cm]}")
     _, found, _ = settled(parse_scene(block), clip, None, sysid.look)
