@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from nablasim.sysid.fit import Fit
+from nablasim.sysid.look import look
 from nablasim.sysid.problem import FAILURES, Problem
 from nablasim.sysid.scenes import Script, Stage, params, read_scene, settled, watch
 from nablasim.sysid.video import Video
@@ -48,7 +49,7 @@ def prepare(
 ) -> Case:
     """Read and check everything. Raises `BadScene`, `BadVideo` or KeyError with what to do; writes nothing."""
     script = scene if isinstance(scene, Script) else read_scene(scene)
-    script, unknown, said = settled(script, video, fps)
+    script, unknown, said = settled(script, video, fps, look)
     stage = Stage(script)
     found = [*params(stage, estimate), *unknown]
     watched = watch(stage, video, fps=fps)

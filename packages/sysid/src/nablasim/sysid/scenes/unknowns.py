@@ -8,6 +8,7 @@ so that what is not known of them widens their intervals.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -41,14 +42,19 @@ class Beginning:
     speed_std: float
 
 
-def settled(script: Script, video: str | Path, fps: float | None) -> tuple[Script, list[Param], list[str]]:
-    """The scene with what its track says in the place of what is unknown, what is to be found of it, and notes."""
+def settled(
+    script: Script, video: str | Path, fps: float | None, look: Callable[..., Any]
+) -> tuple[Script, list[Param], list[str]]:
+    """The scene with what its track says in the place of what is unknown, what is to be found of it, and notes.
+
+    `look` is `sysid.look`: this room comes before it.
+    """
     name = next((n for n, entry in script.entries.objects.items() if entry.unknown), None)
     if name is None:
         return script, [], []
     entry, zero = script.entries.objects[name], (0.0, 0.0, 0.0)
     stage = Stage(_with(script, name, **dict.fromkeys(entry.unknown, zero)))
-    begins = _beginning(stage, name, video, fps)
+    begins = _beginning(stage, name, video, fps, look)
     flat = script.entries.plane == "2d"
     values: dict[str, Any] = {}
     made, plain = [], (0, 1) if flat else (0, 1, 2)
@@ -95,14 +101,12 @@ def _moved(of: str, value: Vector, still: Vector, off: Any) -> dict[str, Any]:
 
 
 # -- the track
-def _beginning(stage: Stage, name: str, video: str | Path, fps: float | None) -> Beginning:
+def _beginning(stage: Stage, name: str, video: str | Path, fps: float | None, look: Callable[..., Any]) -> Beginning:
     """Where it is and how fast, from the first frames of its free motion."""
-    from nablasim.sysid.look import CannotLook, look
-
     entry = stage.entries.video
     try:
         seen = look(video, entry.region, None, fps or entry.fps)
-    except CannotLook as error:
+    except ValueError as error:
         said = f"is unknown, and the video does not show it: {error}"
         raise stage.script.wrong(("objects", name), said) from error
     t = np.asarray(seen.track.time) - entry.start
