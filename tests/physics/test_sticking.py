@@ -175,3 +175,9 @@ def test_copies_in_a_batch_have_the_bits_of_each_alone():
     for k, v in enumerate(speeds):
         alone = ph.rollout(model.replace({"b.v": v}), dt=2e-3, steps=40, every=40)["b"].x.numpy()
         np.testing.assert_array_equal(many[k] if many.shape[0] == 3 else many[:, k], alone)
+
+
+def test_contact_that_was_not_solved_is_said(monkeypatch):
+    monkeypatch.setattr("nablasim.physics.laws.contact.rubbing.ENOUGH", 1e-30)
+    with pytest.raises(ph.NotConverged, match=r"of 'box' was not solved in step \d+: the residual is .* Use a shorter dt"):
+        speeds(*tilted("plane", 0.99 * ANGLE))

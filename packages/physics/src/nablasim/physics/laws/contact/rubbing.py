@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import kernelc as kc
+from nablasim.physics.errors import NotConverged
 from nablasim.physics.laws.contact import rubbing_kernels as kernels
 from nablasim.physics.laws.contact import rubbing_pairs_kernels as of_pairs
 from nablasim.physics.laws.contact import settling_kernels as settling
@@ -22,14 +23,16 @@ from nablasim.physics.laws.contact.body_friction import PRESS, SCENE, together
 from nablasim.physics.laws.contact.body_planes import planes
 from nablasim.physics.laws.contact.hard_kernels import HARD
 from nablasim.physics.laws.rigid import bodies as b
-from nablasim.physics.laws.rigid.bodies_kernels import FREE, LINK
+from nablasim.physics.laws.rigid.bodies_kernels import FREE, LINK, Forces
 from nablasim.physics.laws.rigid.surfaces import surfaces
 from nablasim.physics.laws.system import System
-from nablasim.physics.model import Index, world_of
+from nablasim.physics.model import Index, owner, world_of
 
 if TYPE_CHECKING:
     from nablasim.physics.model import Array, Arrays, Layout, Step
 
+ENOUGH = 1e-5
+"""The largest residual of a solution, compared with that of points that all stick. What is usual is 1e-12."""
 Floats = NDArray[np.float64]
 FAMILIES: tuple[type[Pairs], ...] = (ShapePairs, MeshPairs, GridPairs)
 ROOM = 64
@@ -45,6 +48,7 @@ class Rubbing(System):
     def forces(self, s: Step) -> None:
         if not together(s):
             return
+        assert s.tape is not None
         n = s.rows("bodies")
 
         def memory(kind: Any, name: str, element: Any = kc.float3) -> Any:
@@ -56,7 +60,7 @@ class Rubbing(System):
         kc.launch(kernels.motion_ahead, n, [bodies, forces, s.dt], [ahead, turn])
         before = memory(kernels.Motion, "begin")
         for begins in (1, 0, 0) if self.finds_pressure(s) else (1,):
-            y, z, lack = memory(kernels.Motion, "y"), memory(kernels.Motion, "z"), memory(kernels.Forces, "lack")
+            y, z, lack = memory(kernels.Motion, "y"), memory(kernels.Motion, "z"), memory(Forces, "lack")
             for a in (lack.f, lack.torque):
                 a.zero_()
             solve = Solve(s, ahead, turn, y, begins)
@@ -97,17 +101,18 @@ class Memory:
 
         tables = ("body_plane_contacts", *(f"{f.family}_pairs" for f in FAMILIES))
         self.rows = {table: kernels.Scenes(rows(table)) for table in tables if layout.rows(table)}
+        touches: Any = kernels.Touches
+        vectors: Any = settling.Vectors
         numbers = (*[kc.float3] * 4, kc.float4, kc.float2, float)
-        self.exact = kernels.Touches(zeros(size, int), zeros(size, int), *(zeros(size, e) for e in numbers),
-                                     zeros(worlds, int))  # fmt: skip
+        self.exact = touches(zeros(size, int), zeros(size, int), *(zeros(size, e) for e in numbers),
+                             zeros(worlds, int))  # fmt: skip
         own = [arrays.scratch(f"rubbing.touch_{k}", size, kind) for k, kind in enumerate(numbers)]
-        self.listed = kernels.Touches(self.exact.one, self.exact.other, *own, self.exact.count)
+        self.listed = touches(self.exact.one, self.exact.other, *own, self.exact.count)
         """As they are found, in the precision of the model."""
         self.weights = settling.Weights(zeros(n), zeros(n, kc.mat33), rows("bodies"))
         self.blocks = settling.Blocks(zeros(n, kc.spatial_matrix), zeros(n, kc.spatial_matrix), zeros(size, int),
                                      zeros(size, int), zeros(size, kc.spatial_matrix), zeros(worlds, int))  # fmt: skip
-        self.vectors = settling.Vectors(*(zeros(n, kc.spatial_vector) for _ in range(6)), zeros(worlds),
-                                       zeros(worlds))  # fmt: skip
+        self.vectors = vectors(*(zeros(n, kc.spatial_vector) for _ in range(6)), zeros(worlds), zeros(worlds))
 
     def used(self) -> NDArray[np.intp]:
         """Where the blocks of bodies that touch each other are."""
@@ -179,12 +184,29 @@ class Solve:
         m, s = self.begin() if self.begins else self.memory(ROOM), self.s
         given = [m.exact, m.weights, float(s.dt.numpy()[0]), self.begins]
         kc.launch(settling.settle, m.worlds, given, [m.blocks, m.vectors])
+        self.check(m)
         found = m.vectors.y.numpy()
         self.y.v.numpy()[...], self.y.omega.numpy()[...] = found[:, :3], found[:, 3:]
         if self.keeps:
             edges, used = m.blocks.edges.numpy().copy(), m.used()
             kept = (m.blocks.one, m.blocks.other, m.blocks.block)
             self.matrix = m.blocks.own.numpy().copy(), edges, [a.numpy()[used] for a in kept]
+
+    def check(self, m: Memory) -> None:
+        """The gradient is that of a solution: what is none must not pass for one."""
+        left, scale = m.vectors.residual.numpy(), m.vectors.scale.numpy()
+        bad = np.flatnonzero(left > ENOUGH**2 * scale)
+        if len(bad):
+            start = m.weights.start.numpy()
+            thing, _ = owner(self.s.layout, "bodies", int(start[bad[0]]))
+            residual = float(np.sqrt(left[bad[0]] / scale[bad[0]])) if scale[bad[0]] > 0 else np.inf
+            step = int(self.s.first.numpy()[0]) + self.s.k + 1
+            raise NotConverged(
+                f"the contact of the bodies of the scene of {thing!r} was not solved in step {step}: the residual is "
+                f"{residual:.2g} of the momenta in play, and {ENOUGH:g} is asked for. Use a shorter dt or substeps, or "
+                f"contact that is less stiff (a smaller ke, kf, or rate of scene.set_contact)",
+                thing, step, residual,
+            )  # fmt: skip
 
     def passed(self, writes: list[Array]) -> None:
         for a, at in zip((self.y.v, self.y.omega), writes):
