@@ -49,6 +49,8 @@ class Meeting:
     points: int
     given: frozenset[str]
     """Which of ke, kd, kf, mu it has of its own."""
+    sticks: bool = False
+    """Whether things stick to it."""
     carried: bool = False
     """By a link of a robot, of which not all touch each other."""
 
@@ -92,6 +94,7 @@ def _add_pairs(
         points, surfaces = points[meet], surfaces[meet]
     known = [law, *laws.values()]
     numbered = {name: 1 + k for k, name in enumerate(laws)}
+    sticks = np.array([body.sticks or numbers["kf"] == STICK for body in bodies], bool)
     own = np.array([numbered.get(body.name, 0) for body in bodies], int)
     said = np.array([sum(1 << k for k, q in enumerate(UNITS) if q in body.given) for body in bodies], int)
     row = np.array([body.row for body in bodies], int)
@@ -99,13 +102,14 @@ def _add_pairs(
     for name in dict.fromkeys(family[surfaces]):
         one, other = (side[family[surfaces] == name] for side in (points, surfaces))
         given, how = said[one] | said[other], np.where(own[other] > 0, own[other], own[one])
-        starts = np.flatnonzero(np.diff(given, prepend=-1) | np.diff(how, prepend=-1))
+        stick = (sticks[one] | sticks[other]).astype(int)
+        starts = np.flatnonzero(np.diff(given, prepend=-1) | np.diff(how, prepend=-1) | np.diff(stick, prepend=-1))
         for start, end in zip(starts, [*starts[1:], len(one)]):
             rows = draft.rows(f"{name}_pairs", int(end - start))
             draft.index(f"{rows.table}.one", row[one[start:end]])
             draft.index(f"{rows.table}.other", row[other[start:end]])
             both = frozenset(q for k, q in enumerate(UNITS) if given[start] >> k & 1)
-            add_numbers(draft, rows, both, numbers, known[how[start]], pairs=True)
+            add_numbers(draft, rows, both, numbers, known[how[start]], pairs=True, sticks=bool(stick[start]))
     if swarm:
         _add_swarm(draft, swarm, numbers, law)
 
@@ -140,6 +144,7 @@ def _apart(bodies: list[Meeting], laws: Mapping[str, Law]) -> tuple[list[Meeting
 
 def meeting_bodies(draft: Draft) -> list[Meeting]:
     """The bodies of a scene."""
+    stuck = {place.rows.start for place, kf in draft.constants if place.column == b.KF.name and kf == STICK}
     kind, motion, count = (draft.whole(index) for index in (b.KIND, b.MOTION, b.POINT_COUNT))
     found = []
     for thing in draft.things.values():
@@ -147,7 +152,8 @@ def meeting_bodies(draft: Draft) -> list[Meeting]:
             row = thing.rows["bodies"].start
             given = frozenset(q for q in UNITS if f"{thing.name}.{q}" in draft.parameters)
             free, carried = bool(motion[row] in (FREE, LINK)), thing.kind == "link"
-            found.append(Meeting(thing.name, row, int(kind[row]), free, int(count[row]), given, carried))
+            found.append(Meeting(thing.name, row, int(kind[row]), free, int(count[row]), given,
+                                 row in stuck, carried))  # fmt: skip
     return found
 
 
@@ -168,10 +174,14 @@ def _meetings(bodies: list[Meeting], one: Ints, other: Ints) -> tuple[Ints, Ints
 
 
 def add_numbers(draft: Draft, rows: Rows, given: frozenset[str], numbers: Mapping[str, float | None], law: Law,
-                pairs: bool = False) -> None:  # fmt: skip
-    """What holds in some rows. `pairs` of bodies may be hard, or firm, without a ke of their own."""
+                pairs: bool = False, sticks: bool = False) -> None:  # fmt: skip
+    """What holds in some rows. `pairs` of bodies may be hard, or firm: without a ke of their own, or where they stick.
+
+    What sticks to springs that are taken as they are when a step begins rocks from corner to corner, and walks.
+    """
     contact = Contact(rows.table)
-    firm = pairs and law.damping == "smooth" and "ke" not in given and numbers["ke"] is None
+    by_mass = "ke" not in given and numbers["ke"] is None
+    firm = pairs and law.damping == "smooth" and (by_mass or sticks)
     number = compliant_kernels.FIRM if firm else planes.LAWS.index(law.damping)
     if law.hard and pairs:
         number = HARD

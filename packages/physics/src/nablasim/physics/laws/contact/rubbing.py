@@ -175,9 +175,13 @@ class Solve:
         m, s = self.listed(), self.s
         for name in ("arm", "brace", "normal", "free", "law", "give"):
             getattr(m.exact, name).numpy()[...] = getattr(m.listed, name).numpy()
+        # In single precision they are so to seven digits only, and what is solved for is a minimum only if they are.
+        n, turn = m.exact.normal.numpy(), self.turn.numpy().astype(np.float64)
+        n /= np.maximum(np.linalg.norm(n, axis=-1, keepdims=True), 1e-30)
+        turn = 0.5 * (turn + turn.swapaxes(-1, -2))
         free = np.isin(s.numpy(b.MOTION), (FREE, LINK))
         m.weights.mass.numpy()[...] = np.where(free, s.numpy(b.MASS), 1.0)
-        m.weights.turn.numpy()[...] = np.where(free[:, None, None], self.turn.numpy(), np.eye(3))
+        m.weights.turn.numpy()[...] = np.where(free[:, None, None], turn, np.eye(3))
         return m
 
     def forward(self) -> None:

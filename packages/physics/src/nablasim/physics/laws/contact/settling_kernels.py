@@ -6,16 +6,18 @@ What is solved, and why, stands in `rubbing_kernels.py`. Nothing here has a grad
 
 import kernelc as kc
 from nablasim.physics.laws.contact.body_friction_kernels import joined
-from nablasim.physics.laws.contact.compliant_kernels import friction_energy, friction_slopes
+from nablasim.physics.laws.contact.compliant_kernels import friction_slopes
 from nablasim.physics.laws.contact.rubbing_kernels import Touches, pressing
 
 SWEEPS = 100
 """At most; three to six are usual."""
-CUTS = 8
-"""How often a step that leads uphill is halved."""
+CUTS = 40
+"""How often a way that leads uphill is cut, at most."""
+NEARLY = 0.01
+"""Which part of the slope may be left where it is cut."""
 SETTLED, CLOSE = 1e-24, 1e-13
-"""Squares of residuals, compared with that of points that all stick: at which sweeps end; and below which their steps
-are taken whole, because the function is then flat to rounding."""
+"""Squares of residuals, compared with that of points that all stick: at which sweeps end; and below which they end
+where they lead no further, because of rounding."""
 WITHIN = 1e-9
 """The same, by which each sweep solves its linear equations better than what it begins with."""
 
@@ -90,9 +92,8 @@ def add_own(blocks: Blocks, b: int, H: kc.mat33, arm: kc.float3):
 
 
 @kc.func
-def assemble(t: Touches, m: Weights, blocks: Blocks, s: Vectors, w: int, dt: float, begun: bool, damped: bool):
-    """The matrix A and the right-hand side of a sweep from y; `damped`: with F / |u| of each point for a damper, and
-    springs that pull as well as they push from where they are."""
+def assemble(t: Touches, m: Weights, blocks: Blocks, s: Vectors, w: int, dt: float, begun: bool):
+    """The matrix A and the right-hand side of a sweep from y; before it has begun, all points stick."""
     one, none = kc.diag(kc.float3(1.0, 1.0, 1.0)), kc.mat33()
     for b in range(m.start[w], m.start[w + 1]):
         blocks.own[b] = joined(one * m.mass[b], none, m.turn[b])
@@ -107,8 +108,6 @@ def assemble(t: Touches, m: Weights, blocks: Blocks, s: Vectors, w: int, dt: flo
         across, slope = k.y, k.y
         if begun:
             across, slope = friction_slopes(slip, t.cap[c], k.y, k.z)
-        if damped:
-            slope = across
         H, drive = (one - kc.outer(n, n)) * across, kc.float3()
         if slope < across:
             way = u / slip
@@ -116,10 +115,9 @@ def assemble(t: Touches, m: Weights, blocks: Blocks, s: Vectors, w: int, dt: flo
             drive = u * (slope - across)
         H = H * dt
         rest = drive * dt - H * free
-        if give.x > give.y * w_end or damped:
-            # What is not pressed now could be: a spring for all of them never leads too far.
+        if give.x > give.y * w_end:
             H += kc.outer(n, n) * (dt * give.y)
-            rest += n * (dt * (max(give.x, give.y * w_end) - give.y * w_free))
+            rest += n * (dt * (give.x - give.y * w_free))
         if a >= 0:
             add_own(blocks, a, H, t.arm[c])
             s.rhs[a] = s.rhs[a] + kc.spatial_join(rest, kc.cross(t.arm[c], rest))
@@ -184,21 +182,47 @@ def solve_blocks(m: Weights, blocks: Blocks, s: Vectors, w: int, within: float, 
 
 
 @kc.func
-def height(t: Touches, m: Weights, w: int, dt: float, y: kc.Array[kc.spatial_vector]) -> float:
-    """The function whose minimum is sought."""
+def slope_along(t: Touches, m: Weights, s: Vectors, w: int, dt: float, part: float) -> float:
+    """The slope of the function whose minimum is sought, from y to `to`, at this part of the way."""
     total = 0.0
     for b in range(m.start[w], m.start[w + 1]):
-        v, omega = kc.spatial_top(y[b]), kc.spatial_bottom(y[b])
-        total += 0.5 * (m.mass[b] * kc.length_sq(v) + kc.dot(omega, m.turn[b] * omega))
+        y, way = s.y[b], s.to[b] - s.y[b]
+        y += way * part
+        total += m.mass[b] * kc.dot(kc.spatial_top(y), kc.spatial_top(way))
+        total += kc.dot(kc.spatial_bottom(way), m.turn[b] * kc.spatial_bottom(y))
     first = w * (t.one.shape[0] // t.count.shape[0])
     for c in range(first, first + t.count[w]):
-        k, give, n, v = t.law[c], t.give[c], t.normal[c], velocity_of(t, c, y)
+        k, give, n = t.law[c], t.give[c], t.normal[c]
+        v = velocity_of(t, c, s.y)
+        change = velocity_of(t, c, s.to) - v
+        v += change * part
         w_end = kc.dot(n, v)
-        total += dt * friction_energy(kc.length(v - n * w_end), t.cap[c], k.y, k.z)
-        if give.x > give.y * w_end:
-            fn = pressing(k, give, w_end)
-            total += 0.5 * dt * fn * fn / give.y
+        u = v - n * w_end
+        across, _ = friction_slopes(kc.length(u), t.cap[c], k.y, k.z)
+        total += dt * across * kc.dot(u, change)
+        if give.y > 0.0:
+            total -= dt * pressing(k, give, w_end) * kc.dot(n, change)
     return total
+
+
+@kc.func
+def lowest_along(t: Touches, m: Weights, s: Vectors, w: int, dt: float) -> float:
+    """Which part of the way to `to` leads lowest: all of it, unless the function rises there."""
+    low, high, part, cuts = 0.0, 1.0, 1.0, 0
+    at_low, at_high = slope_along(t, m, s, w, dt, 0.0), slope_along(t, m, s, w, dt, 1.0)
+    begins, found = kc.abs(at_low), at_high
+    while found > NEARLY * begins and cuts < CUTS and at_low < 0.0:
+        # The slope only grows on the way. Where it is a straight line the first guess is right; at kinks, halves are.
+        cuts += 1
+        part = 0.5 * (low + high)
+        if cuts % 2 == 1:
+            part = low - at_low * (high - low) / (at_high - at_low)
+        found = slope_along(t, m, s, w, dt, part)
+        if found > 0.0:
+            high, at_high = part, found
+        else:
+            low, at_low, found = part, found, -found
+    return part
 
 
 @kc.kernel(lanes=0)
@@ -219,7 +243,7 @@ def settle(t: Touches, m: Weights, dt: float, begins: int, blocks: Blocks, s: Ve
         s.to[b] = s.y[b]
     s.residual[w] = 0.0
     if t.count[w] > 0:
-        assemble(t, m, blocks, s, w, dt, begins == 0, False)
+        assemble(t, m, blocks, s, w, dt, begins == 0)
         begun = solve_blocks(m, blocks, s, w, WITHIN, 0.0)
         if begins == 1:
             s.scale[w] = begun
@@ -228,33 +252,19 @@ def settle(t: Touches, m: Weights, dt: float, begins: int, blocks: Blocks, s: Ve
         else:
             for b in range(low, high):
                 s.to[b] = s.y[b]
-        least = SETTLED * s.scale[w]
-        lowest, damped, sweep, done, last = height(t, m, w, dt, s.y), False, 0, False, 1e300
+        least, sweep, done, last = SETTLED * s.scale[w], 0, False, 1e300
         while sweep < SWEEPS and not done:
             sweep += 1
-            assemble(t, m, blocks, s, w, dt, True, damped)
+            assemble(t, m, blocks, s, w, dt, True)
             size = solve_blocks(m, blocks, s, w, WITHIN, 0.01 * least)
-            s.residual[w] = size
-            done = size <= least
+            s.residual[w] = max(size, 0.0)
+            done = size <= least or (size <= CLOSE * s.scale[w] and size >= 0.01 * last)
             if not done:
-                found, cuts = height(t, m, w, dt, s.to), 0
-                close = size <= CLOSE * s.scale[w]
-                while found > lowest and cuts < CUTS and not damped and not close:
-                    cuts += 1
-                    for b in range(low, high):
-                        s.to[b] = (s.to[b] + s.y[b]) * 0.5
-                    found = height(t, m, w, dt, s.to)
-                # Dampers that are as strong as friction is now always lead downhill, but for rounding.
-                done = (damped and found >= lowest) or (close and size >= 0.01 * last)
-                damped = cuts > 1
-                last = size
+                last, part = size, lowest_along(t, m, s, w, dt)
                 for b in range(low, high):
-                    if found < lowest or (close and not done):
-                        s.y[b] = s.to[b]
-                    else:
-                        s.to[b] = s.y[b]
-                lowest = min(lowest, found)
-    assemble(t, m, blocks, s, w, dt, True, False)
+                    s.y[b] = s.y[b] + (s.to[b] - s.y[b]) * part
+                    s.to[b] = s.y[b]
+    assemble(t, m, blocks, s, w, dt, True)
 
 
 @kc.kernel(lanes=0)
