@@ -25,8 +25,8 @@ def tilted(kind, angle, real="float64", hard=False):
     return scene.build(real), np.array([up[1], -up[0], 0])
 
 
-def speeds(model, way, seconds=1.0):
-    """How fast the box moves down, from quarter to quarter of a second."""
+def speeds(model, way, seconds=2.0):
+    """How fast the box moves down, from quarter to quarter of a second: softer springs come to rest in the second."""
     frames = ph.rollout(model, dt=2e-3, steps=int(seconds / 2e-3), every=125)
     return np.diff(frames["box"].x.numpy() @ way) / 0.25
 
