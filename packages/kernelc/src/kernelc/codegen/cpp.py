@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -104,6 +105,15 @@ class _Emitter:
         self.strips = strips if all(a.position in contiguous for a in strips) else []
         self.first = frozenset[int]() if debug else first_arrays(kernel)
         self.taken = frozenset[int]() if debug else taken_arrays(kernel)
+        self.roles: defaultdict[int, set[str]] = defaultdict(set)
+        """The roles of an array that the kernel has to do with, by its position."""
+        self.asked: set[ir.ArrayRef] = set()
+        """Those of which the kernel asks whether anybody wants their adjoint."""
+        for s in kernel.body.walk():
+            if isinstance(s, (ir.Load, ir.Store, ir.Atomic)):
+                self.roles[s.array.position].add(s.array.role)
+            elif isinstance(s, ir.Query) and s.what == "asked" and s.array is not None:
+                self.asked.add(s.array)
         self.claimed: frozenset[int] = frozenset()
         """Arrays of which the back end has to find out who takes their adjoint."""
         self.lines: list[str] = []
@@ -145,8 +155,7 @@ class _Emitter:
 
     def unpack_array(self, array: ir.ArrayRef) -> None:
         slot, p = self.layout.slots[array.position], array.position
-        used = {s.array.role for s in self.kernel.body.walk()
-                if isinstance(s, (ir.Load, ir.Store, ir.Atomic)) and s.array.position == p}  # fmt: skip
+        used = self.roles[p]
         for axis in range(slot.ndim):
             self.put(f"const int64_t a{p}_n{axis} = block[{slot.shape(axis)}]; (void)a{p}_n{axis};")
         for role in sorted(used):
@@ -158,7 +167,7 @@ class _Emitter:
             self.put(f"char* const{promise} a{p}_{role} = {text};")
         if p in self.first | self.taken:
             self.put(f"const bool special{p} = block[{slot.role('special')}] == {SPECIAL};")
-        if any(isinstance(s, ir.Query) and s.what == "asked" and s.array is array for s in self.kernel.body.walk()):
+        if array in self.asked:
             self.put(f"const bool asked{p} = block[{slot.role('special')}] != {UNASKED};")
         if self.debug or p in self.races or p in self.claimed:
             self.put(f"int64_t* const a{p}_shadow = (int64_t*)block[{slot.role('shadow')}]; (void)a{p}_shadow;")

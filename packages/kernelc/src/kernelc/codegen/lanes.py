@@ -47,6 +47,8 @@ _PARTS = {
     "SIGMOID": {"kc_sigmoid"},
     "SOFTPLUS": {"kc_softplus"},
 }  # fmt: skip
+LARGE = 400_000
+"""Characters of a kernel beyond which -O2 takes GCC minutes; without fused products -O1 gives the same bits."""
 _WORD = re.compile(r"\(\w+\*\)|\w+")
 # Functions of functions.h by how many arguments they take, and those that others are made of.
 _MATH = dict.fromkeys(
@@ -58,7 +60,8 @@ _WITHIN = {"kc_sigmoid": {"kc_exp"}, "kc_softplus": {"kc_exp", "kc_log1p"}}
 def header(texts: Sequence[str], widths: Sequence[int], libmvec: bool) -> str:
     """What a translation unit with these kernels includes; those that run in lanes, in groups of these widths."""
     words = {word for text in texts for word in _WORD.findall(text)}
-    lines = ["#define KC_LIBMVEC 1"] if libmvec else []
+    lines = [] if widths or max(map(len, texts)) < LARGE else ['#pragma GCC optimize("O1")']
+    lines += ["#define KC_LIBMVEC 1"] if libmvec else []
     lines += ["#define KC_MATH " + " ".join(f"KC_MATH{_MATH[name]}({name})" for name in math_in(words)), HEADER.strip()]
     if words & {form.format(c) for c in ("float16", "bfloat16") for form in ("kc_{}", "(kc_{}*)", "kc_gather_{}")}:
         lines.append('#include "kernelc/stored.h"')

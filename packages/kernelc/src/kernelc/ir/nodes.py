@@ -108,10 +108,12 @@ class Block:
 
     def walk(self) -> Iterator[Stmt]:
         """Every statement, outer before inner."""
-        for stmt in self.body:
+        rest = self.body[::-1]
+        while rest:
+            stmt = rest.pop()
             yield stmt
-            for block in stmt.blocks():
-                yield from block.walk()
+            for block in reversed(stmt.blocks()):
+                rest.extend(reversed(block.body))
 
 
 class Op(Stmt):
