@@ -28,11 +28,17 @@ from kernelc.toolchain import Resources, nvcc  # noqa: E402
 
 ARCHITECTURE = 80
 RANDOM_PROGRAMS = 8
+LARGE = 100_000
+"""Characters of a kernel that ptxas takes minutes for: it is not measured."""
 
 
 def measured(codes: Iterable[Code]) -> dict[str, Resources]:
     """What ptxas says about kernels, by name."""
     return compiled(codes, [ARCHITECTURE], workers=2)[ARCHITECTURE]
+
+
+def is_large(code: Code) -> bool:
+    return len(code.text) > LARGE
 
 
 def cell(found: Resources | None) -> str:
@@ -44,12 +50,12 @@ def rows_of_the_repository() -> list[str]:
     found = repository.kernels()
     made = repository.codes(found, t.FLOAT32)
     # In the parts that the tests compile: what was done there is not done again.
-    parts = [[code for codes in made[n::PARTS] for code in codes.values()] for n in range(PARTS)]
+    parts = [[code for codes in made[n::PARTS] for code in codes.values() if not is_large(code)] for n in range(PARTS)]
     what = {name: one for part in parts for name, one in measured(part).items()}
     rows = []
     for name, codes in zip((f.name for f in found), made, strict=True):
         kinds = [codes.get(which) for which in ("forward", "adjoint", "counted")]
-        cells = [cell(what[code.name]) if code else "–" for code in kinds]
+        cells = ["large" if code and is_large(code) else cell(what[code.name]) if code else "–" for code in kinds]
         rows.append(f"| `{name}` | {' | '.join(cells)} |")
     return rows
 
@@ -78,7 +84,8 @@ warning. No GPU took part.
 ## Kernels of the repository
 
 In single precision: registers of a thread / bytes of local memory for variables that cannot be in registers / bytes
-stored and loaded because registers did not suffice.
+stored and loaded because registers did not suffice. "large" are kernels of more than {LARGE:,} characters, which take
+ptxas minutes: they are not measured.
 
 | kernel | forward | adjoint | counting for it |
 |---|---|---|---|

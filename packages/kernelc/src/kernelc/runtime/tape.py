@@ -78,7 +78,9 @@ class Tape(Recorder):
         launches.apply_settings()
         done = False
         try:
-            failure = _run(self._forward)
+            # What its operations launch is part of them: a tape around the replay sees what was written, no more.
+            with recording.paused():
+                failure = _run(self._forward)
             done = True
         finally:
             now = clock.tick()
