@@ -25,8 +25,6 @@ class Arrays:
         """Where steps that solve equations write how well they did: `solvers.backward_euler.Solves`."""
         self.alarms: dict[str, Array] = {}
         """What steps found that must not be: whole numbers by system, one per row; see `Step.alarm`."""
-        self.notes: dict[str, Array] = {}
-        """Whole numbers beside alarms: `Step.note`."""
         self._bundles: dict[tuple[Any, ...], Any] = {}
         self._kept: WeakKeyDictionary[kc.Tape, dict[str, Array]] = WeakKeyDictionary()
 
@@ -99,8 +97,6 @@ class Step(Arrays):
         """The length of the step (s), an array of one number."""
         self.ahead = dt if ahead is None else ahead
         """How far contacts look ahead (s) to the velocity at the end of the step; zero where that is the state."""
-        self.found: dict[str, Any] = {}
-        """What laws have found for the whole step, such as which bodies are near each other."""
         self.first, self.k = first, k
         """This is step first[0] + k of the rollout, counted in substeps."""
         self.notes: dict[str, Any] = {}
@@ -126,12 +122,6 @@ class Step(Arrays):
         if system not in self.base.alarms:
             self.base.alarms[system] = kc.zeros(self.rows(system), dtype=int)
         return self.base.alarms[system]
-
-    def note(self, system: str, width: int) -> Array:
-        """Memory beside `alarm`, so many whole numbers per row, for what the error has to know."""
-        if system not in self.base.notes:
-            self.base.notes[system] = kc.zeros((self.rows(system), width), dtype=int)
-        return self.base.notes[system]
 
     def next(self, column: Column) -> Array:
         """Where the state after the step goes."""

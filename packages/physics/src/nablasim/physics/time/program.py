@@ -172,7 +172,6 @@ class Program:
             alarm = self.arrays.alarms.get(system.name)
             if alarm is not None and alarm.numpy().any():
                 row = int(alarm.numpy().argmax())
-                self.plain.notes = self.arrays.notes
                 raise system.alarmed(self.plain, row, int(alarm.numpy()[row]), float(self.dt.numpy()[0]))
 
     def segment(self, length: int, seen: frozenset[int] | None = None) -> Segment:
@@ -282,3 +281,6 @@ class Segment:
         """The adjoint of the first state, and memory for that of the last one."""
         return ({name: a.grad.numpy() for name, a in self.states[0].items()},
                 {name: np.zeros_like(values) for name, values in self._seen[-1].items()})  # fmt: skip
+
+
+

@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 import kernelc as kc
 from nablasim.physics.checks import nearest
 from nablasim.physics.model import COPIES_FIRST, Layout, Model, Part, State, is_kernelc, is_torch, part, plain
-from nablasim.physics.time.contacts import Contacts, contacts_of
 from nablasim.physics.time.robots import Pose, kinematics_of_frames
 
 
@@ -35,9 +34,9 @@ class Trajectory:
     """
 
     def __init__(self, layout: Layout, times: NDArray[np.float64], columns: Mapping[str, Any], solves: Any = None,
-                 model: Model | None = None, dt: float = 0.0):  # fmt: skip
+                 model: Model | None = None):  # fmt: skip
         self.layout, self.times, self.columns, self.solves = layout, times, dict(columns), solves
-        self._model, self._dt = model, dt
+        self._model = model
 
     def __len__(self) -> int:
         return len(self.times)
@@ -84,23 +83,9 @@ class Trajectory:
             Trajectory(scene, self.times, {
                 name: parts[k] for name, parts in apart.items()
                 if name in scene.columns and scene.rows(scene.columns[name].table)
-            }, self.solves, None if self._model is None else self._model.scenes[k], self._dt)
+            }, self.solves, None if self._model is None else self._model.scenes[k])
             for k, scene in enumerate(layout.scenes)
         ]  # fmt: skip
-
-    def contacts(self, frame: int = -1) -> Contacts:
-        """What touches at a frame, one entry per place: `.a` and `.b` (names), `.point`, `.normal` (from b to a),
-        `.force` (N, on a) and `.gap` (m).
-
-        The forces are those of `ph.forces` in that state. Parameters that `control` varied have their steady values.
-        In a batch, ask each of `scenes`.
-        """
-        if self.layout.scenes:
-            raise TypeError(f"contacts are those of one scene, and this is a batch of {len(self.layout.scenes)}: "
-                            f"use trajectory.scenes[k].contacts(frame)")  # fmt: skip
-        if self._model is None:
-            raise TypeError("this trajectory knows no model, and so no contacts; ask the one that ph.rollout gave")
-        return contacts_of(self._model, self.state(frame), self._dt)
 
     def vertices(self, name: str) -> Any:
         """The corners of an object's triangles, (frames, n, 3), with the copies in front in a batch."""
@@ -122,7 +107,7 @@ class Trajectory:
     def numpy(self) -> Trajectory:
         """The same as NumPy arrays, without gradients."""
         return Trajectory(self.layout, self.times, {name: plain(values) for name, values in self.columns.items()},
-                          self.solves, self._model, self._dt)  # fmt: skip
+                          self.solves, self._model)  # fmt: skip
 
     def __repr__(self) -> str:
         return f"<Trajectory of {len(self)} frames, {self.times[0]:g} s to {self.times[-1]:g} s: {', '.join(self)}>"

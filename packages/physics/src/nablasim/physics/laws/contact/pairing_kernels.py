@@ -8,7 +8,6 @@ the reduced mass of the two.
 # mypy: ignore-errors
 
 import kernelc as kc
-from nablasim.physics.checks import STICK
 from nablasim.physics.laws.rigid.bodies_kernels import gives_way
 
 
@@ -43,15 +42,6 @@ def in_series(a: float, b: float) -> float:
 
 
 @kc.func
-def rubbing(a: float, b: float) -> float:
-    """What sticks to something sticks, whatever that is."""
-    both = in_series(a, b)
-    if max(a, b) >= STICK:
-        both = STICK
-    return both
-
-
-@kc.func
 def mean_friction(a: float, b: float) -> float:
     both = max(a, b)
     if a >= 0.0 and b >= 0.0:
@@ -61,7 +51,7 @@ def mean_friction(a: float, b: float) -> float:
 
 @kc.func
 def paired(a: kc.float4, b: kc.float4) -> kc.float4:
-    return kc.float4(in_series(a.x, b.x), in_series(a.y, b.y), rubbing(a.z, b.z), mean_friction(a.w, b.w))
+    return kc.float4(in_series(a.x, b.x), in_series(a.y, b.y), in_series(a.z, b.z), mean_friction(a.w, b.w))
 
 
 @kc.kernel
