@@ -254,7 +254,8 @@ def test_a_chain_of_a_hundred_links_stays_finite():
         robot.add_joint(f"j{k}", "spherical", parent="world" if k == 0 else f"l{k - 1}", child=f"l{k}",
                         pos=(0, 0 if k == 0 else -0.05, 0), damping=1e-5)
     tilt = [*ph.quat((0, 0, 1), 1.0), *([0.0, 0.0, 0.0, 1.0] * 99)]
-    end = ph.rollout(built(robot, q=tilt), dt=2e-3, steps=2000, every=100)["arm"]
+    # Links of 17 g that touch each other would need shorter steps, and say so: here they only hang.
+    end = ph.rollout(built(robot, q=tilt, self_contact=False), dt=2e-3, steps=2000, every=100)["arm"]
     assert torch.isfinite(end.q).all() and float(end.links["l99"].x[-1, 1]) < 0
 
 
