@@ -129,3 +129,75 @@ def test_what_cannot_be_pushed_is_refused():
         ph.jvp(model, {"floor.mu": np.nan}, **how)
     with pytest.raises(TypeError, match="Pendulum"):
         ph.jvp(ph.Pendulum(), {"length": 1.0}, **how)
+
+
+def dropped_arm():
+    """A robot whose hand lands on the ground, and a cube beside it."""
+    robot = ph.Robot()
+    for name, density in (("upper", 900.0), ("lower", 500.0)):
+        robot.add_link(name, ph.Capsule(0.05, 0.4), density=density, pos=(0, -0.2, 0))
+    robot.add_joint("shoulder", "spherical", child="upper", pos=(0, 0.1, 0), damping=0.05)
+    robot.add_joint("elbow", "revolute", parent="upper", child="lower", pos=(0, -0.4, 0), axis=(1, 0, 0), damping=0.05)
+    robot.add_motor("elbow", kp=2.0, kd=0.1, target=0.4)
+    scene = ph.Scene()
+    scene.add_robot("arm", robot, pos=(0, 0.72, 0), rot=ph.quat((0, 1, 0), 0.3),
+                    q=[*ph.quat((1, 0, 0), 0.2), 0.3], qd=[0.5, 0.1, 0.2, -1.0])
+    scene.add_rigid("cube", ph.Box(0.2, 0.2, 0.2), density=500.0, pos=(1, 0.15, 0), vel=(0.5, -1, 0))
+    scene.add_ground("floor", ke=1e4, kd=20.0, mu=0.5)
+    return scene.build(real="float64")
+
+
+def test_links_of_robots_and_corners_move_as_the_reverse_sweep_says():
+    model, rng = dropped_arm(), np.random.default_rng(0)
+    how = dict(dt=1e-3, steps=200, every=100)
+    names = ["arm.q", "arm.qd", "arm.pos", "arm.rot", "arm.lower.mass", "arm.elbow.pos", "arm.elbow.kp", "gravity",
+             "cube.v", "floor.mu"]  # fmt: skip
+    ways = {n: rng.normal(size=(2, *np.shape(model[n]))) for n in names}
+    rolled, moved = ph.jvp(model, ways, primal=True, **how)
+    values = {n: torch.tensor(np.asarray(model[n]), requires_grad=True) for n in names}
+    run = ph.rollout(model.replace(values), **how)
+
+    def looks(trajectory):
+        hand = trajectory["arm"].links["lower"]
+        return {"x": hand.x, "rot": hand.rot, "arm": trajectory.vertices("arm"), "cube": trajectory.vertices("cube")}
+
+    along, seen = looks(moved), looks(run)
+    for what, a in looks(rolled).items():
+        assert isinstance(a, np.ndarray) and np.array_equal(a, seen[what].detach().numpy()), what
+        weights = rng.normal(size=a.shape)
+        grads = torch.autograd.grad((torch.tensor(weights) * seen[what]).sum(), list(values.values()),
+                                    retain_graph=True, allow_unused=True)  # fmt: skip
+        for k in range(2):
+            terms = [0.0 if g is None else float((g.numpy() * ways[n][k]).sum()) for n, g in zip(names, grads)]
+            assert along[what].shape == (2, *a.shape)
+            assert np.isclose((weights * along[what][k]).sum(), sum(terms), rtol=0, atol=1e-11 * np.abs(terms).max())
+    assert np.abs(along["arm"][:, -1]).max() > 0.1
+
+
+def test_looks_at_robots_go_through_transforms_of_torch():
+    model, rng = dropped_arm(), np.random.default_rng(1)
+    q, mass, a = (torch.tensor(np.asarray(model[n])) for n in ("arm.q", "arm.lower.mass", "arm.qd"))
+
+    def hand(q, mass):
+        moved = model.replace({"arm.q": q, "arm.lower.mass": mass})
+        return ph.rollout(moved, dt=1e-3, steps=10, every=10)["arm"].links["lower"].x
+
+    def torque(q, mass, a):
+        return ph.inverse_dynamics(model.replace({"arm.q": q, "arm.lower.mass": mass}), None, {"arm": a})["arm"]
+
+    def inertia(q, mass):
+        return ph.mass_matrix(model.replace({"arm.q": q, "arm.lower.mass": mass}))["arm"]
+
+    def place(q):
+        return ph.kinematics(model.replace({"arm.q": q}))["arm"]["lower"].x
+
+    for function, given in ((hand, (q, mass)), (torque, (q, mass, a)), (inertia, (q, mass)), (place, (q,))):
+        ways = [torch.tensor(rng.normal(size=(2, *x.shape))) for x in given]
+        moved = torch.func.vmap(lambda *way: torch.func.jvp(function, given, way)[1])(*ways)  # noqa: B023
+        for k in range(2):
+            there, back = (function(*(x + s * w[k] for x, w in zip(given, ways))) for s in (1e-6, -1e-6))
+            torch.testing.assert_close(moved[k], (there - back) / 2e-6, rtol=1e-7, atol=1e-7)
+        weights = torch.tensor(rng.normal(size=moved.shape[1:]))
+        pulled = torch.func.vjp(function, *given)[1](weights)
+        terms = torch.stack([(g * w[0]).sum() for g, w in zip(pulled, ways)])
+        assert torch.isclose((weights * moved[0]).sum(), terms.sum(), rtol=0, atol=1e-11 * float(terms.abs().max()))

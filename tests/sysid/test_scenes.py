@@ -8,6 +8,7 @@ from scipy import ndimage
 from thrown import SCENE, TRUTH
 
 from nablasim import physics as ph
+from nablasim import render, sysid
 from nablasim.sysid.problem.parameters import Space
 from nablasim.sysid.scenes import BadScene, Stage, parse_scene, read_scene
 from nablasim.sysid.scenes.backgrounds import _from_file, behind, first_silhouette, level_of
@@ -267,3 +268,24 @@ def test_robots_are_read_simulated_and_drawn(tmp_path):
     path.write_text(ARM.replace("arm.xml", "leg.xml"))
     with pytest.raises(BadScene, match="there is no file"):
         Stage(read_scene(path)).model  # noqa: B018
+
+
+def test_fits_of_drawn_robots_have_exact_slopes(tmp_path):
+    (tmp_path / "arm.xml").write_text(XML)
+    path = tmp_path / "scene.yaml"
+    path.write_text(ARM)
+    made = Stage(read_scene(path))
+    how, camera = dict(dt=1 / 480, steps=96, every=24), render.Camera.look_at(eye=(0, 1, 4), target=(0, 1, 0))
+    seen = render.Silhouette(camera, size=(30, 40), sigma_pixels=1.0)
+    traj = ph.rollout(made.model, **how)
+    film = sysid.Video(seen(traj.vertices("arm").float(), made.model.surfaces["arm"].faces).numpy(), traj.times)
+    params = [sysid.Param("arm.q", (0.1, 1.0)), sysid.Param("arm.hinge.damping", (0.01, 1.0))]
+    problem = sysid.Problem(made.model, target=film, observe=sysid.Pictures(seen, real="float64"), dt=1 / 480,
+                            params=params)  # fmt: skip
+    assert problem.slopes_by == "tangents"
+    u = problem.space.vector({"arm.q": [0.5], "arm.hinge.damping": 0.2})
+    (r, J), (_, near) = (problem.jacobian(u, by=by) for by in ("tangents", "differences"))
+    assert np.abs(r).max() > 0 and (np.abs(J).max(axis=(1, 2)) > 0.03).all()
+    # At the start differences step over the faint end of some edges, where silhouettes are cut off.
+    assert np.allclose(J[:, 1:], near[:, 1:], rtol=1e-6, atol=1e-7)
+    assert np.linalg.norm(J - near) < 0.05 * np.linalg.norm(J)

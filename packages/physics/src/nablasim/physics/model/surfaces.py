@@ -46,11 +46,24 @@ class Surface:
         t = 2 * _cross(q, points)
         return x + points + w * t + _cross(q, t)
 
-    def of_links(self, poses: Mapping[str, Any]) -> Any:
-        """The corners of a robot whose links have these poses (`.x`, `.rot`), by name."""
+    def moved(self, rot: NDArray[Any], dx: NDArray[Any], drot: NDArray[Any]) -> NDArray[Any]:
+        """How corners move where x and rot do, by k directions in front: the derivative of `vertices`."""
+        if self.points is None:
+            return dx
+        turns = _turning(rot, drot)
+        if self.link is None:
+            return dx[..., None, :] + self.points.astype(dx.dtype) @ turns.swapaxes(-1, -2)
+        made = np.empty((*dx.shape[:-2], *self.points.shape), dtype=dx.dtype)
+        for k in range(len(self.links)):
+            mine = self.link == k
+            made[..., mine, :] = dx[..., k, None, :] + self.points[mine] @ turns[..., k, :, :].swapaxes(-1, -2)
+        return made
+
+    def of_links(self, poses: Mapping[str, Any]) -> tuple[Any, Any]:
+        """x and rot of all links that are drawn, one after the other, from poses (`.x`, `.rot`) by name."""
         kind: Any = np if isinstance(poses[self.links[0]].x, np.ndarray) else import_module("torch")
-        return self.vertices(*(kind.stack([getattr(poses[name], what) for name in self.links], -2)
-                               for what in ("x", "rot")))  # fmt: skip
+        x, rot = (kind.stack([getattr(poses[name], what) for name in self.links], -2) for what in ("x", "rot"))
+        return x, rot
 
     def _on_tape(self, x: Any, rot: Any) -> Any:
         """The same of arrays of kernelc; on the open tape, if there is one."""
@@ -58,6 +71,21 @@ class Surface:
         out = kc.zeros((*x.shape, len(points)), dtype=kc.float3, real=x.real)
         kc.launch(corners if x.ndim == 1 else corners_of_copies, out.shape, [x, rot, points], [out])
         return out
+
+
+def _turning(rot: NDArray[Any], drot: NDArray[Any]) -> NDArray[Any]:
+    """How I + 2 w [q]× + 2 [q]×², the matrix of a quaternion as `vertices` has it, moves."""
+    Q, dQ = _cross_matrix(rot[..., :3]), _cross_matrix(drot[..., :3])
+    w, dw = rot[..., 3, None, None], drot[..., 3, None, None]
+    return 2 * (dw * Q + w * dQ + dQ @ Q + Q @ dQ)
+
+
+def _cross_matrix(q: NDArray[Any]) -> NDArray[Any]:
+    """[q]×: its product with p is q × p."""
+    x, y, z = np.moveaxis(q, -1, 0)
+    none = np.zeros_like(x)
+    rows = [np.stack(row, axis=-1) for row in ((none, -z, y), (z, none, -x), (-y, x, none))]
+    return np.stack(rows, axis=-2)
 
 
 def _cross(a: Any, b: Any) -> Any:

@@ -80,3 +80,19 @@ def _checked(model: Model, name: str, value: Any, steps: int) -> Any:
         raise ValueError(f"control of {name!r} has shape {shape}; expected one row per step: ({steps},) or ({full})")
     finite(f"control of {name!r}", plain(value))
     return value
+
+
+def directed(leaves: Leaves, directions: Mapping[str, Real], count: int) -> tuple[dict[str, Real], dict[str, Real]]:
+    """How given columns and the start move, (k, rows, *element), and those that vary in time, (k, steps, rows, ...)."""
+    layout, real = leaves.model.layout, leaves.model.real
+    steady: dict[str, Real] = {}
+    varied: dict[str, Real] = {}
+    for name, value in directions.items():
+        parameter, varies = layout.parameters[name], name in leaves.control
+        into, lead = (varied, (count, leaves.steps)) if varies else (steady, (count,))
+        for place in parameter.places:
+            c = layout.columns[place.column]
+            into.setdefault(c.name, np.zeros((*lead, layout.worlds, layout.count.get(c.table, 0), *c.shape), real))
+        layout.write(into, parameter, value, lead=len(lead))
+    return ({n: a.reshape(count, -1, *a.shape[3:]) for n, a in steady.items()},
+            {n: a.reshape(count, leaves.steps, -1, *a.shape[4:]) for n, a in varied.items()})  # fmt: skip

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from importlib import import_module
-from importlib.util import find_spec
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,13 +11,11 @@ import numpy as np
 import kernelc as kc
 from nablasim.physics.checks import finite, nearest
 from nablasim.physics.laws import articulated
-from nablasim.physics.model import Array, Arrays, Model, Real, State, is_kernelc, is_torch, needs_gradient, plain
-from nablasim.physics.time.integrators import named
-from nablasim.physics.time.leaves import Leaves
-from nablasim.physics.time.program import Program
-from nablasim.physics.time.programs import program_of
+from nablasim.physics.model import Arrays, Model, Real, State, is_kernelc, is_torch, plain
+from nablasim.physics.time.looks import Record, Values, look, push
 
-Values = dict[str, Array]
+JOINTS = {"q": ("coords.q", (-1,)), "qd": ("dofs.qd", (-1,))}
+"""Where coordinates and rates of all robots are in a state."""
 
 
 class Pose(NamedTuple):
@@ -33,21 +30,31 @@ def kinematics(model: Model, state: State | None = None) -> dict[str, dict[str, 
 
     In a batch the copies stand in front.
     """
-    columns = model.columns if state is None else state.columns
-    q = np.asarray(columns["coords.q"], model.real).reshape(1, -1)
-    found = _run(model, _record_frames, {"q": q}, own_state=state is None)
+    found = look("ph.kinematics", model, _record_frames, {}, state, start={"q": ("coords.q", (1, -1))})
     return {name: {link: Pose(pose.x[..., 0, :], pose.rot[..., 0, :]) for link, pose in poses.items()}
             for name, poses in _poses(model, found).items()}  # fmt: skip
 
 
 def kinematics_of_frames(model: Model, q: Any) -> dict[str, dict[str, Pose]]:
     """The same of many frames: q is (frames, coordinates of all copies), a tensor or an array."""
-    return _poses(model, _run(model, _record_frames, {"q": q}, own_state=False))
+    return _poses(model, look("links", model, _record_frames, {"q": q}))
+
+
+def kinematics_along(model: Model, q: Real, ways: Mapping[str, Real], dq: Real) -> dict[str, dict[str, Pose]]:
+    """How the poses of links move, (k, frames, …), where given columns of a scene do by (k, worlds, rows, *element),
+    and q (frames, coordinates) by (frames, k, coordinates)."""
+    moved = push(model, _record_frames, {"q": q}, ways, {"q": np.ascontiguousarray(np.moveaxis(dq, 1, 0))})
+    made: dict[str, dict[str, Pose]] = {}
+    for name, rows in _robots(model).items():
+        first = rows["nodes"].start
+        made[name] = {link: Pose(moved["x"][:, :, first + k], moved["rot"][:, :, first + k])
+                      for link, k in model.layout.things[name].links.items()}  # fmt: skip
+    return made
 
 
 def mass_matrix(model: Model, state: State | None = None) -> dict[str, Any]:
     """The mass matrix of every robot, (dofs, dofs), armature included."""
-    rows = _run(model, _record_matrices, _state(model, state), own_state=state is None)["M"]
+    rows = look("ph.mass_matrix", model, _record_matrices, {}, state, start=JOINTS)["M"]
     layout = model.layout
     one = _by_copy(model, rows)
     made = {}
@@ -70,7 +77,7 @@ def inverse_dynamics(model: Model, state: State | None, qdd: Mapping[str, Any]) 
 
     Against inertia, gravity, damping and stiffness: the exact inverse of `forward_dynamics`.
     """
-    return _dynamics(model, state, qdd, _record_inverse, "qdd")
+    return _dynamics("ph.inverse_dynamics", model, state, qdd, _record_inverse, "qdd")
 
 
 def forward_dynamics(model: Model, state: State | None, torque: Mapping[str, Any]) -> dict[str, Any]:
@@ -78,16 +85,18 @@ def forward_dynamics(model: Model, state: State | None, torque: Mapping[str, Any
 
     With inertia, gravity, damping and stiffness; without motors, limits, dry friction and contact.
     """
-    return _dynamics(model, state, torque, _record_forward, "torque")
+    return _dynamics("ph.forward_dynamics", model, state, torque, _record_forward, "torque")
 
 
-def _dynamics(model: Model, state: State | None, given: Mapping[str, Any], record: Any, what: str) -> dict[str, Any]:
+def _dynamics(
+    op: str, model: Model, state: State | None, given: Mapping[str, Any], record: Record, what: str
+) -> dict[str, Any]:
     robots = _robots(model)
     for name in given:
         if name not in robots:
             raise KeyError(f"{what}: there is no robot {name!r}: {nearest(name, robots)}")
-    values = _state(model, state) | {"given": _joined(model, robots, given, what)}
-    one = _by_copy(model, _run(model, record, values, own_state=state is None)["out"])
+    torques = _joined(model, robots, given, what)
+    one = _by_copy(model, look(op, model, record, {"given": torques}, state, start=JOINTS)["out"])
     return {name: one[..., mine["dofs"].slice] for name, mine in robots.items()}
 
 
@@ -100,10 +109,11 @@ def _robots(model: Model) -> dict[str, Any]:
     return found
 
 
-def _state(model: Model, state: State | None) -> dict[str, Real]:
-    columns = model.columns if state is None else state.columns
-    return {key: np.asarray(columns[name], model.real).reshape(-1)
-            for key, name in (("q", "coords.q"), ("qd", "dofs.qd"))}  # fmt: skip
+def _followed(value: Any) -> bool:
+    """Whether a value is one that transforms of torch go through."""
+    from nablasim.physics.time.autograd import followed
+
+    return is_torch(value) and followed(value)
 
 
 def _joined(model: Model, robots: Mapping[str, Any], given: Mapping[str, Any], what: str) -> Any:
@@ -119,7 +129,8 @@ def _joined(model: Model, robots: Mapping[str, Any], given: Mapping[str, Any], w
         if tuple(value.shape) not in ((n,), (worlds, n)) or (value.ndim == 2 and model.batch is None):
             sizes = f"({n},)" + (f" or ({worlds}, {n})" if model.batch else "")
             raise ValueError(f"{what} of {name} has shape {tuple(value.shape)}; expected {sizes}")
-        finite(f"{what} of {name}", plain(value))
+        if torch is None or not _followed(value):  # What torch's transforms push along shows no numbers.
+            finite(f"{what} of {name}", plain(value))
         if torch is None:
             parts.append(np.broadcast_to(value, (worlds, n)))
         else:
@@ -173,78 +184,6 @@ def _record_forward(a: Arrays, v: Values) -> Values:
     given = [t, b, d, p, articulated.memory(a, articulated.Motion), now, L, guess, v["given"]]
     kc.launch(articulated.kernels.forward_dynamics, a.rows("robots"), given, [out], parts=a.parts)
     return {"out": out}
-
-
-class _Pass:
-    """Launches on a tape, with the state and what else is given as leaves."""
-
-    def __init__(self, program: Program, record: Callable[[Arrays, Values], Values], values: Mapping[str, Any]):
-        self.program = program
-        real = kc.float64 if program.real == "float64" else kc.float32
-        self.leaves: Values = {n: kc.zeros(tuple(v.shape), real=real, requires_grad=True) for n, v in values.items()}
-        for name in ("q", "qd"):
-            if name in self.leaves:  # Recording runs the launches once: from a state in which nothing divides by zero.
-                self.leaves[name].numpy()[...] = plain(values[name])
-        with kc.Tape() as self.tape:
-            self.out = record(program.arrays, self.leaves)
-
-    def forward(self, columns: Mapping[str, Real], values: Mapping[str, Real]) -> dict[str, Real]:
-        with self.program.lock:
-            self._load(columns, values)
-            return {name: a.numpy().copy() for name, a in self.out.items()}
-
-    def backward(self, columns: Mapping[str, Real], values: Mapping[str, Real], seeds: Mapping[str, Real]
-                 ) -> tuple[dict[str, Real], dict[str, Real]]:  # fmt: skip
-        """Gradients by given columns, and by the leaves."""
-        program = self.program
-        with program.lock:
-            self._load(columns, values)
-            program.clear_gradients()
-            grads: dict[str, Real] = {name: a.grad.numpy() for name, a in self.leaves.items()}
-            for grad in grads.values():
-                grad[...] = 0
-            self.tape.backward(grads={self.out[name]: g for name, g in seeds.items()})
-            found = program.finish_gradients() if program.differentiable else {}
-            return found, {name: grad.copy() for name, grad in grads.items()}
-
-    def _load(self, columns: Mapping[str, Real], values: Mapping[str, Real]) -> None:
-        self.program.load(None, columns, 0.0)
-        for name, value in values.items():
-            self.leaves[name].numpy()[...] = value
-        self.tape.replay()
-
-
-PASSES = 8
-"""How many recorded passes a program keeps."""
-
-
-def _run(model: Model, record: Any, values: dict[str, Any], *, own_state: bool) -> dict[str, Any]:
-    """Run what is recorded. `own_state`: q and qd are those of the model, and gradients go to its parameters."""
-    leaves = Leaves(model, None, 0)
-    program = program_of(leaves, named("semi_implicit"), leaves.columns(name for name, _, _ in leaves.wanted))
-    shapes = tuple((name, tuple(v.shape)) for name, v in values.items())
-    kept = program.studies
-    if (record, shapes) not in kept:
-        if len(kept) >= PASSES:
-            del kept[next(iter(kept))]
-        kept[record, shapes] = _Pass(program, record, values)
-    made, columns = kept[record, shapes], model.columns
-    numbers = {name: np.asarray(plain(v), model.real) for name, v in values.items()}
-    if any(is_kernelc(v) for v in leaves.asking):
-        raise TypeError("robots are looked at with torch tensors or numbers: an array of kernelc asks for a gradient")
-    asking = {name: v for name, v in values.items() if needs_gradient(v)}
-    if find_spec("torch") is None:
-        return dict(made.forward(columns, numbers))
-    from nablasim.physics.time.autograd import operation
-
-    def pull(seeds: dict[str, Real]) -> list[Real]:
-        by_column, by_leaf = made.backward(columns, numbers, seeds)
-        for key, column in (("q", "coords.q"), ("qd", "dofs.qd")):
-            zero = np.zeros((model.layout.worlds, model.layout.count[column.partition(".")[0]]))
-            by_column[column] = by_leaf[key].reshape(zero.shape) if own_state and key in by_leaf else zero
-        return [*leaves.gradients(by_column, {}), *(by_leaf[name] for name in asking)]
-
-    return operation(lambda: made.forward(columns, numbers), list(made.out), pull, [*leaves.asking, *asking.values()])
 
 
 # -- results by robot

@@ -14,11 +14,10 @@ import numpy as np
 import kernelc as kc
 from nablasim.physics.model import Array, Arrays, Model, Real, Step, of_real, plain
 from nablasim.physics.time.integrators import named
-from nablasim.physics.time.leaves import Leaves
+from nablasim.physics.time.leaves import Leaves, directed
 from nablasim.physics.time.program import Program, Values
 from nablasim.physics.time.programs import program_of
 from nablasim.physics.time.study_kernels import weigh
-from nablasim.physics.time.tangents import directed
 
 Looks = Callable[[Program, Step], dict[str, Array]]
 STUDIES = 8

@@ -11,10 +11,10 @@ from nablasim.physics.checks import check_counts, finite
 from nablasim.physics.model import Model, Parameter, Real, plain, shape_of
 from nablasim.physics.time.checkpoints import plan
 from nablasim.physics.time.integrators import Integrator, named
-from nablasim.physics.time.leaves import Leaves
+from nablasim.physics.time.leaves import Leaves, directed
 from nablasim.physics.time.runs import Run
 from nablasim.physics.time.settings import Settings
-from nablasim.physics.time.trajectory import Trajectory
+from nablasim.physics.time.trajectory import Tangents, Trajectory
 
 
 def jvp(
@@ -49,11 +49,12 @@ def jvp(
     leaves = Leaves(model, control, steps, by=tangents)
     directions, count = read_directions(leaves, tangents)
     run = pushing(leaves, Settings(dt, steps, every, substeps, named(integrator), check=check))
-    seen, moved = run.push(*directed(leaves, directions, count))
+    steady, varied = directed(leaves, directions, count)
+    seen, moved = run.push(steady, varied)
     times = np.arange(steps // every + 1, dtype=np.float64) * (dt * every)
-    apart = {name: values.reshape(len(times), -1, *values.shape[3:]) for name, values in moved.items()}
-    found = Trajectory(model.layout.batched(count), times, apart, run.solves)
-    return (Trajectory(model.layout, times, seen, run.solves), found) if primal else found
+    rolled = Trajectory(model.layout, times, seen, run.solves, model)
+    found = Tangents(rolled, moved, {name: ways for name, ways in steady.items() if name not in moved})
+    return (rolled, found) if primal else found
 
 
 def pushing(leaves: Leaves, how: Settings) -> Run:
@@ -99,19 +100,3 @@ def _agreed(counts: Mapping[str, int | None]) -> int:
         said = ", ".join(f"{k} of {name!r}" for name, k in given.items())
         raise ValueError(f"directions are as many for every parameter: there are {said}")
     return next(iter(given.values()), 1)
-
-
-def directed(leaves: Leaves, directions: Mapping[str, Real], count: int) -> tuple[dict[str, Real], dict[str, Real]]:
-    """How given columns and the start move, (k, rows, *element), and those that vary in time, (k, steps, rows, ...)."""
-    layout, real = leaves.model.layout, leaves.model.real
-    steady: dict[str, Real] = {}
-    varied: dict[str, Real] = {}
-    for name, value in directions.items():
-        parameter, varies = layout.parameters[name], name in leaves.control
-        into, lead = (varied, (count, leaves.steps)) if varies else (steady, (count,))
-        for place in parameter.places:
-            c = layout.columns[place.column]
-            into.setdefault(c.name, np.zeros((*lead, layout.worlds, layout.count.get(c.table, 0), *c.shape), real))
-        layout.write(into, parameter, value, lead=len(lead))
-    return ({n: a.reshape(count, -1, *a.shape[3:]) for n, a in steady.items()},
-            {n: a.reshape(count, leaves.steps, -1, *a.shape[4:]) for n, a in varied.items()})  # fmt: skip

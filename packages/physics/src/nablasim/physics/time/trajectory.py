@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 import kernelc as kc
 from nablasim.physics.checks import nearest
-from nablasim.physics.model import COPIES_FIRST, Layout, Model, Part, State, is_kernelc, is_torch, part, plain
-from nablasim.physics.time.robots import Pose, kinematics_of_frames
+from nablasim.physics.model import COPIES_FIRST, Layout, Model, Part, Real, State, is_kernelc, is_torch, part, plain
+from nablasim.physics.time.robots import Pose, kinematics_along, kinematics_of_frames
 
 
 def copies_first(frames: Any) -> Any:
@@ -59,7 +59,11 @@ class Trajectory:
         q = self.columns["coords.q"]
         if self._model is None or is_kernelc(q):
             raise TypeError("links are placed by trajectories of a rollout with torch tensors or numbers")
-        return kinematics_of_frames(self._model, q)
+        found = kinematics_of_frames(self._model, q)
+        if not isinstance(q, np.ndarray):
+            return found
+        return {name: {link: Pose(plain(pose.x), plain(pose.rot)) for link, pose in poses.items()}
+                for name, poses in found.items()}  # fmt: skip
 
     def _rows(self, values: Any, rows: slice) -> tuple[Any]:
         """Some rows of the only copy; all of them without a cut, which torch would have to go back through."""
@@ -91,10 +95,14 @@ class Trajectory:
         """The corners of an object's triangles, (frames, n, 3), with the copies in front in a batch."""
         if name not in self.layout.surfaces:
             raise KeyError(f"there is no object {name!r} with a surface: {nearest(name, self.layout.surfaces)}")
-        mine = self[name]
-        if self.layout.surfaces[name].links:
-            return self.layout.surfaces[name].of_links(mine.links)
-        return self.layout.surfaces[name].vertices(mine.x, mine.rot if "rot" in mine.names else None)
+        return self.layout.surfaces[name].vertices(*self._places(name))
+
+    def _places(self, name: str) -> tuple[Any, Any]:
+        """Where the corners of an object are placed: x, and rot if there is one."""
+        mine, surface = self[name], self.layout.surfaces[name]
+        if surface.links:
+            return surface.of_links(mine.links)
+        return mine.x, mine.rot if "rot" in mine.names else None
 
     def state(self, frame: int = -1) -> State:
         """The state at a frame, as numbers without a gradient."""
@@ -111,6 +119,33 @@ class Trajectory:
 
     def __repr__(self) -> str:
         return f"<Trajectory of {len(self)} frames, {self.times[0]:g} s to {self.times[-1]:g} s: {', '.join(self)}>"
+
+
+class Tangents(Trajectory):
+    """How the frames of a rollout move along k directions, which are in front of all arrays: links and corners, too."""
+
+    def __init__(self, run: Trajectory, columns: Mapping[str, Real], ways: Mapping[str, Real]):
+        """columns: (frames, k, rows, *element); ways: how given columns of the scene move, (k, worlds, rows, …)."""
+        count = next(iter(columns.values())).shape[1]
+        apart = {name: values.reshape(len(values), -1, *values.shape[3:]) for name, values in columns.items()}
+        super().__init__(run.layout.batched(count), run.times, apart, run.solves)
+        self._run, self._along, self._ways = run, columns, ways
+
+    @cached_property
+    def _links(self) -> dict[str, dict[str, Pose]]:
+        model = self._run._model
+        assert model is not None
+        return kinematics_along(model, self._run.columns["coords.q"], self._ways, self._along["coords.q"])
+
+    def vertices(self, name: str) -> Any:
+        """How the corners of an object's triangles move, (k, frames, n, 3)."""
+        if name not in self.layout.surfaces:
+            raise KeyError(f"there is no object {name!r} with a surface: {nearest(name, self.layout.surfaces)}")
+        (dx, drot), (_, rot) = self._places(name), self._run._places(name)
+        return self.layout.surfaces[name].moved(rot, dx, drot)
+
+    def numpy(self) -> Trajectory:
+        return self
 
 
 def _apart(values: Any, rows: list[slice]) -> Sequence[Any]:

@@ -9,11 +9,11 @@ import numpy as np
 
 from nablasim.physics.model import Model, Real
 from nablasim.physics.time.autograd import follow, followed
-from nablasim.physics.time.leaves import Leaves
+from nablasim.physics.time.leaves import Leaves, directed
 from nablasim.physics.time.runs import Run
 from nablasim.physics.time.settings import Settings
 from nablasim.physics.time.solvers.backward_euler import Solves
-from nablasim.physics.time.tangents import directed, pushing
+from nablasim.physics.time.tangents import pushing
 
 __all__ = ["Rolling", "follow", "followed"]
 

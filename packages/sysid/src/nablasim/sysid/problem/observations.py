@@ -189,7 +189,7 @@ class Pictures:
             surface = model.surfaces[name]
             faces.append(surface.faces + first)
             first += len(model[f"{name}.x"]) if surface.points is None else len(surface.points)
-        return self._bound(target, names, np.concatenate(faces), any(model.surfaces[name].links for name in names))
+        return self._bound(target, names, np.concatenate(faces))
 
     def drawn(self, motion: Any) -> NDArray[np.floating[Any]]:
         """The pictures of a pendulum's motion: (frames, height, width[, channels])."""
@@ -198,13 +198,13 @@ class Pictures:
         corners = _around(torch.as_tensor(motion["x"])[None], self.bob)[0].to(getattr(torch, self.real))
         return np.asarray(self.renderer(corners, _balls(self.bob)[1], **self.paint))
 
-    def _bound(self, target: Video, names: tuple[str, ...], faces: NDArray[np.int32], carried: bool = False) -> Bound:
+    def _bound(self, target: Video, names: tuple[str, ...], faces: NDArray[np.int32]) -> Bound:
         pictures = self._like_ours(target)
         noise = self.noise if self.noise is not None else target.noise
         step, floor, slack = (1e-3, 1e-5, 1e-6) if self.real == "float32" else (1e-5, 1e-9, 1e-10)
         bound = _BoundPictures(
             target.times, np.zeros(0), np.zeros(0), step, noise, floor, slack, 0.01 * floor / step,
-            self, names, faces, target.size, pictures.shape[3] if pictures.ndim == 4 else 0, carried,
+            self, names, faces, target.size, pictures.shape[3] if pictures.ndim == 4 else 0,
         )  # fmt: skip
         rows, pace = bound.measure(pictures)
         object.__setattr__(bound, "target", rows)
@@ -235,7 +235,7 @@ class _BoundPictures(Bound):
     faces: NDArray[np.int32]
     size: tuple[int, int]
     channels: int
-    carried: bool = False  # Whether links of robots are drawn, which have no tangents.
+
     @property
     def alike(self) -> int:
         return self.given.alike
@@ -260,14 +260,14 @@ class _BoundPictures(Bound):
 
     @property
     def pushes(self) -> bool:
-        return hasattr(self.given.renderer, "jvp") and not self.carried
+        return hasattr(self.given.renderer, "jvp")
 
     def push(self, seen: Seen, moved: Seen, frames: Sequence[int]) -> tuple[Any, Any]:
         import torch
 
         real, some = getattr(torch, self.given.real), list(frames)
         corners = _joined([torch.as_tensor(seen.vertices(name))[0, some] for name in self.names], dim=1).to(real)
-        ways = _joined([seen.moved_vertices(name, moved)[:, some] for name in self.names], dim=2).to(real)
+        ways = _joined([torch.as_tensor(moved.vertices(name))[:, some] for name in self.names], dim=2).to(real)
         drawn = [
             self.given.renderer.jvp(corners[k : k + CHUNK], self.faces, tangents={"vertices": ways[:, k : k + CHUNK]},
                                     size=self.size, **self.given.paint)

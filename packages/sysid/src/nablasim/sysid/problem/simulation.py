@@ -31,21 +31,6 @@ class Seen:
             self._known[name] = self._cut(quantity(self._trajectory, name))
         return self._known[name]
 
-    def moved_vertices(self, name: str, moved: Seen) -> Any:
-        """How the corners of this run move, (k, frames, n, 3), where `moved` says how its states do."""
-        import torch
-
-        key = f"{name} moved"
-        if key not in moved._known:
-            surface = self._trajectory.layout.surfaces[name]
-            names = ["x", "rot"] if surface.points is not None else ["x"]
-            ways = tuple(torch.as_tensor(moved[f"{name}.{what}"]) for what in names)
-            # The run once beside each of its directions: faster than to go through torch's vmap.
-            known = (torch.as_tensor(self[f"{name}.{what}"]) for what in names)
-            at = tuple(value.expand_as(way).clone() for value, way in zip(known, ways))
-            moved._known[key] = torch.func.jvp(surface.vertices, at, ways)[1]
-        return moved._known[key]
-
     def vertices(self, name: str) -> Any:
         """The corners of an object's triangles, (copies, frames, n, 3)."""
         if name not in self._known:

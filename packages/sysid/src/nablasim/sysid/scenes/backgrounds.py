@@ -45,7 +45,7 @@ def first_silhouette(stage: Stage, size: tuple[int, int]) -> NDArray[np.bool_]:
     seen = np.zeros(size, bool)
     for name, surface in stage.model.surfaces.items():
         if surface.links:
-            corners = surface.of_links(ph.kinematics(stage.model)[name])
+            corners = surface.vertices(*surface.of_links(ph.kinematics(stage.model)[name]))
             corners = corners.numpy() if hasattr(corners, "numpy") else corners
         else:
             rot = None if surface.points is None else np.asarray(stage.model[f"{name}.rot"])
