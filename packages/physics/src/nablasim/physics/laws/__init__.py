@@ -24,7 +24,7 @@ from nablasim.physics.laws.contact.body_contacts import (
     ShapePairs,
     add_contacts,
 )
-from nablasim.physics.laws.contact.body_friction import BodyFriction
+from nablasim.physics.laws.contact.body_friction import PRESS, BodyFriction
 from nablasim.physics.laws.contact.body_planes import BodyPlanes
 from nablasim.physics.laws.contact.edge_contact import EdgeContact, add_edge_contact
 from nablasim.physics.laws.contact.face_hits import FaceHits, add_face_hits
@@ -103,6 +103,7 @@ def _entries(system: System) -> tuple[Column | Index, ...]:
 
 
 __all__ = [
+    "PRESS",
     "PROJECTIONS",
     "SYSTEMS",
     "Bending",

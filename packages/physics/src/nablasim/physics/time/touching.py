@@ -7,11 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from nablasim.physics.laws import FaceHits, GridPairs, Hits, MeshPairs, ShapePairs
+from nablasim.physics.laws import PRESS, FaceHits, GridPairs, Hits, MeshPairs, ShapePairs
 from nablasim.physics.laws import bodies as b
 from nablasim.physics.laws import body_planes as planes
 from nablasim.physics.laws import particles as p
-from nablasim.physics.laws.contact.body_friction import PRESS
 from nablasim.physics.model import Model, Real, State, Step
 from nablasim.physics.time.programs import looking
 
