@@ -6,6 +6,7 @@ import shutil
 import pytest
 from typer.testing import CliRunner
 
+from nablasim import physics as ph
 from nablasim.sysid import load_video
 from nablasim.sysid.cli import app
 from nablasim.sysid.demo import Bounce, run_demo
@@ -23,7 +24,8 @@ def out(tmp_path_factory):
 
 
 def test_the_command_writes_a_video_and_a_page_that_needs_nothing_else(out):
-    assert sorted(p.name for p in out.iterdir()) == ["bounce.mp4", "film.mp4", "report.html"]
+    assert sorted(p.name for p in out.iterdir()) == ["bounce.mp4", "film.mp4", "motion.npz", "report.html"]
+    assert list(ph.load_motions(out / "motion.npz")) == ["found", "filmed", "first guess"]
     assert len(load_video(out / "bounce.mp4")) == 60
     film = load_video(out / "film.mp4")
     assert len(film) == 30 and film.size == (256, 320)
@@ -58,8 +60,11 @@ def test_a_browser_shows_the_page(out, tmp_path, width):
             tab.on("pageerror", lambda error: said.append(str(error)))
             tab.goto((out / "report.html").as_uri())
             images = tab.evaluate("[...document.images].map(i => i.complete && i.naturalWidth > 0)")
-            assert len(images) == 10 and all(images)
+            assert len(images) == 13 and all(images)
             assert not said
+            dark = tab.evaluate("getComputedStyle(document.body).backgroundColor")
+            tab.emulate_media(color_scheme="dark")
+            assert tab.evaluate("getComputedStyle(document.body).backgroundColor") != dark
             assert tab.evaluate("document.documentElement.scrollWidth") <= width, "the page is wider than the screen"
             assert tab.evaluate("parseFloat(getComputedStyle(document.body).fontSize)") >= 14
             tab.screenshot(path=str(tmp_path / "page.png"), full_page=True)

@@ -43,7 +43,7 @@ def test_a_compressed_video_of_another_renderer_tells_density_and_restitution(fo
     numbers = found(done.stdout)
     assert numbers["block.density"] == pytest.approx(7.0, rel=0.02)
     assert numbers["floor.restitution"] == pytest.approx(thrown.restitution(), abs=0.02)
-    assert sorted(f.name for f in out.iterdir()) == ["fit.json", "report.html"]
+    assert sorted(f.name for f in out.iterdir()) == ["fit.json", "motion.npz", "report.html"]
     assert "25 frames of 50 × 40 pixels" in done.stderr and "warning" not in done.stderr
     assert "block.density" in (out / "report.html").read_text(encoding="utf-8")
     # Once more, the result is there already; another question is not answered with it.

@@ -21,7 +21,7 @@ def page(tmp_path_factory):
 def test_the_page_needs_nothing_else(page):
     assert "A beam" in page and "beam.mu" in page and "90% interval" in page
     # Target, first guess and what was found: a strip and a blend of each, and a strip of target and found together.
-    assert page.count("data:image/png;base64,") == 7 and page.count("data:image/svg+xml;base64,") == 2
+    assert page.count("data:image/png;base64,") == 7 and page.count("data:image/svg+xml;base64,") == 5
     assert not re.search(r"<script|<link|https?://|src=\"(?!data:)", page)
 
 
@@ -75,3 +75,17 @@ def test_masks_are_what_moves_before_a_still_background(tmp_path):
     np.testing.assert_array_equal(sysid.masks(video).frames, wanted)
     with pytest.raises(ValueError, match="nothing moves"):
         sysid.masks(sysid.Video(np.repeat(wall[None], 5, axis=0), fps=30))
+
+
+def test_frames_of_a_recording_are_shown_large_with_what_was_found():
+    """The outline is where the silhouette ends, at the size of the picture that it is drawn on."""
+    from nablasim.sysid.report.films import _large
+
+    recording, found = np.full((4, 30, 40, 3), 0.5), np.zeros((4, 15, 20))
+    found[:, 5:10, 5:15] = 1
+    large = _large(recording, found, np.arange(4) / 30)
+    assert [caption.split(" s")[0] for caption in large] == ["0.00", "0.07", "0.10"]
+    image = np.asarray(Image.open(io.BytesIO(base64.b64decode(next(iter(large.values()))))), float)
+    assert image.shape == (420, 560, 3)
+    drawn = np.argwhere(image[..., 2] - image[..., 0] > 60)
+    np.testing.assert_allclose([drawn.min(0), drawn.max(0)], [[140, 140], [280, 420]], atol=6)

@@ -18,6 +18,7 @@ from nablasim.physics.laws.contact import edge_contact_kernels as edge_contact
 from nablasim.physics.laws.contact import face_hits_kernels as face_hits
 from nablasim.physics.laws.contact import hard_kernels as hard
 from nablasim.physics.laws.contact import near_points_kernels as near_points
+from nablasim.physics.laws.contact import neighbours_kernels as neighbours
 from nablasim.physics.laws.contact import pairing_kernels as pairing
 from nablasim.physics.laws.contact import passing_kernels as passing
 from nablasim.physics.laws.contact import planes_kernels as planes
@@ -91,6 +92,7 @@ AHEAD = [
         crossing, near_points, surfaces, touching, air.air_damping, planes.plane_stiffness,
         self_contact.self_contact_stiffness, adjoint=False,
     ),
+    *aot.kernels(neighbours, adjoint=False, boxed=("dt",)),
     # A thread is a whole rollout, and a launch has few: minutes of compiling would buy nothing.
     *aot.kernels(pendula, lanes=False),
 ]  # fmt: skip

@@ -95,7 +95,8 @@ class Demo:
         larger = np.repeat(np.repeat(self.video.frames, 4, axis=1), 4, axis=2)
         render.write_video(out / "bounce.mp4", larger, fps=30)
         render.write_video(out / "film.mp4", self.film(), fps=15)
-        return self.fit.report(out, title="A bouncing cube: its mass, elasticity and friction from its video")
+        title = "A bouncing cube: its mass, elasticity and friction from its video"
+        return self.fit.report(out, title=title, others={"filmed": self.bounce.model().replace(self.truth)})
 
 
 def run_demo(

@@ -104,6 +104,8 @@ def _in_groups(mesh: TriMesh) -> NDArray[np.int32]:
 
 
 def _scaled(name: str, shape: Shape, scale: ArrayLike) -> Shape:
+    if isinstance(scale, float) and scale == 1.0:
+        return shape
     factor = shaped(f"{name}: scale", np.broadcast_to(np.asarray(scale, float), 3), (3,))
     if isinstance(shape, Box):
         return Box(*(shape.size * factor))

@@ -13,21 +13,21 @@ from nablasim.physics.laws.articulated.link_bodies import LinkBodies, add_link_b
 from nablasim.physics.laws.articulated.link_planes import LinkPlanes, add_link_planes, sort_link_planes
 from nablasim.physics.laws.articulated.robots import Robots
 from nablasim.physics.laws.contact import body_planes, hard_kernels, planes
+from nablasim.physics.laws.contact.adding_contacts import Law, add_contacts
 from nablasim.physics.laws.contact.body_contacts import (
     GridHits,
     GridPairs,
     Hits,
-    Law,
     MeshHits,
     MeshPairs,
     ShapeHits,
     ShapePairs,
-    add_contacts,
 )
-from nablasim.physics.laws.contact.body_friction import BodyFriction
+from nablasim.physics.laws.contact.body_friction import PRESS, BodyFriction
 from nablasim.physics.laws.contact.body_planes import BodyPlanes
 from nablasim.physics.laws.contact.edge_contact import EdgeContact, add_edge_contact
 from nablasim.physics.laws.contact.face_hits import FaceHits, add_face_hits
+from nablasim.physics.laws.contact.neighbours import Neighbours
 from nablasim.physics.laws.contact.planes import Planes, add_plane
 from nablasim.physics.laws.contact.point_contact import PointContact, add_friction, add_point_contact
 from nablasim.physics.laws.contact.self_contact import SelfContact, add_self_contact
@@ -67,6 +67,7 @@ SYSTEMS: list[System] = [
     BodyLoads(),
     Magnets(),
     Surfaces(),
+    Neighbours(),
     ShapePairs(),
     MeshPairs(),
     GridPairs(),
@@ -103,6 +104,7 @@ def _entries(system: System) -> tuple[Column | Index, ...]:
 
 
 __all__ = [
+    "PRESS",
     "PROJECTIONS",
     "SYSTEMS",
     "Bending",
@@ -126,6 +128,7 @@ __all__ = [
     "Magnets",
     "MeshHits",
     "MeshPairs",
+    "Neighbours",
     "Particles",
     "Planes",
     "PointContact",

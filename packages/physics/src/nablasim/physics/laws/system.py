@@ -71,9 +71,9 @@ class System:
         """Launch what computes the energy of each row, and return that array."""
         return None
 
-    def alarmed(self, a: Arrays, row: int, value: int, dt: float) -> Exception:
-        """What to raise where `s.alarm(name)` has a number other than zero after some steps."""
-        return RuntimeError(f"{self.name}: row {row} raised the alarm {value} in a step of {dt:g} s")
+    def alarmed(self, a: Arrays, row: int, said: list[int], dt: float) -> Exception:
+        """What to raise where a row of `s.alarm(name)` begins with a number other than zero after some steps."""
+        return RuntimeError(f"{self.name}: row {row} raised the alarm {said} in a step of {dt:g} s")
 
     def check(self, a: Arrays) -> None:
         """Raise `ValueError` if derived columns are not such that anything could move."""

@@ -24,7 +24,7 @@ class Arrays:
         self.solves: Any = None
         """Where steps that solve equations write how well they did: `solvers.backward_euler.Solves`."""
         self.alarms: dict[str, Array] = {}
-        """What steps found that must not be: whole numbers by system, one per row; see `Step.alarm`."""
+        """What steps found that must not be: whole numbers by system and row; see `Step.alarm`."""
         self._bundles: dict[tuple[Any, ...], Any] = {}
         self._kept: WeakKeyDictionary[kc.Tape, dict[str, Array]] = WeakKeyDictionary()
 
@@ -114,13 +114,14 @@ class Step(Arrays):
             known[name] = kc.zeros(shape, dtype=element, **of_real(element, self.real))
         return known[name]
 
-    def alarm(self, system: str) -> Array:
-        """Memory of all steps of a program, a whole number per row of a system's table, for what must not happen.
+    def alarm(self, system: str, more: int = 0) -> Array:
+        """Memory of all steps of a program, for what must not happen: for each row of a system's table a whole number,
+        and so many more that the error has to know.
 
         A launch that leaves another number than zero there ends the rollout with the error `System.alarmed`.
         """
         if system not in self.base.alarms:
-            self.base.alarms[system] = kc.zeros(self.rows(system), dtype=int)
+            self.base.alarms[system] = kc.zeros((self.rows(system), 1 + more), dtype=int)
         return self.base.alarms[system]
 
     def next(self, column: Column) -> Array:

@@ -154,6 +154,16 @@ class Thing:
     """Of a robot: the row of each link among its nodes."""
 
 
+@dataclass(frozen=True)
+class Mark:
+    """How much a draft holds."""
+
+    count: Mapping[str, int]
+    indices: Mapping[str, int]
+    constants: int
+    named: tuple[int, ...]
+
+
 @dataclass
 class Draft:
     """A layout while it is written. Adders of systems call `rows`, then `index`, `constant` and `parameter`."""
@@ -166,6 +176,35 @@ class Draft:
     surfaces: dict[str, Surface] = field(default_factory=dict)
     apart: set[frozenset[int]] = field(default_factory=set)
     """Pairs of rows of bodies that never touch."""
+    changed: list[tuple[dict[str, Any], str, Any]] = field(default_factory=list, repr=False)
+    """What stood in the place of what was written over since the last mark, and where."""
+
+    def mark(self) -> Mark:
+        """What `back_to` goes back to: how much there is, since a scene of n objects is not copied n times."""
+        self.changed.clear()
+        lengths = {name: len(parts) for name, parts in self.indices.items()}
+        return Mark(dict(self.count), lengths, len(self.constants), tuple(map(len, self._named)))
+
+    def back_to(self, mark: Mark) -> None:
+        """Forget what was written since a mark, the last one that was made."""
+        self.count = dict(mark.count)
+        self.indices = {name: self.indices[name][:n] for name, n in mark.indices.items()}
+        del self.constants[mark.constants :]
+        for table, n in zip(self._named, mark.named):
+            while len(table) > n:
+                table.popitem()  # The last one that was added.
+        for table, name, before in reversed(self.changed):
+            if name in table:
+                table[name] = before
+
+    @property
+    def _named(self) -> tuple[dict[str, Any], ...]:
+        return self.parameters, self.things, self.surfaces
+
+    def _put(self, table: dict[str, Any], name: str, value: Any) -> None:
+        if name in table:
+            self.changed.append((table, name, table[name]))
+        table[name] = value
 
     def copy(self) -> Draft:
         """The same, to be written on independently."""
@@ -178,12 +217,12 @@ class Draft:
         """A named object that owns these rows, beside those that it has already."""
         known = self.things.get(name, Thing(name, kind, {}))
         made = {**known.rows, **{r.table: r for r in rows}}
-        self.things[name] = Thing(name, kind, made, single or known.single, links or known.links)
+        self._put(self.things, name, Thing(name, kind, made, single or known.single, links or known.links))
 
     def surface(self, name: str, faces: ArrayLike, points: ArrayLike | None = None, **links: Any) -> None:
         """What of an object can be drawn; see `Surface`."""
-        body = None if points is None else np.array(points, np.float64)
-        self.surfaces[name] = Surface(np.array(faces, np.int32), body, **links)
+        body = None if points is None else np.asarray(points, np.float64)
+        self._put(self.surfaces, name, Surface(np.asarray(faces, np.int32), body, **links))
 
     def rows(self, table: str, count: int) -> Rows:
         """New rows at the end of a table."""
@@ -228,7 +267,7 @@ class Draft:
             if not np.array_equal(known.value, new, equal_nan=True):
                 raise ValueError(f"there is a parameter {name!r} already, whose value is {known.value}, not {new}: "
                                  f"give this one another name")  # fmt: skip
-            self.parameters[name] = replace(known, places=(*known.places, Place(column.name, rows)))
+            self._put(self.parameters, name, replace(known, places=_with(known.places, column, rows, uniform)))
             return
         full = column.shape if uniform else (rows.count, *column.shape)
         made = Parameter(name, np.array(value, np.float64), unit, bounds, full, column.shape,
@@ -237,3 +276,13 @@ class Draft:
             raise ValueError(f"{name} has shape {made.shape}; expected one value, or shape {full}")
         finite(name, made.value)
         self.parameters[name] = made
+
+
+def _with(places: tuple[Place, ...], column: Column, rows: Rows, uniform: bool) -> tuple[Place, ...]:
+    """The places of a parameter and one more; rows that follow those of the last one are joined with them."""
+    last = places[-1]
+    follows = last.column == column.name and last.rows.start + last.rows.count == rows.start
+    if uniform and follows:
+        joined = Rows(rows.table, last.rows.start, last.rows.count + rows.count)
+        return (*places[:-1], Place(column.name, joined))
+    return (*places, Place(column.name, rows))

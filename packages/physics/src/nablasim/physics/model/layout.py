@@ -169,8 +169,12 @@ def finish(draft: Draft, systems: Iterable[Any]) -> Layout:
     indices = {name: draft.whole(kind) for name, kind in kinds.items()}
     constants = tuple((place, value) for place, value in draft.constants if place.rows.count)
     # What goes nowhere has no effect: it is not offered.
-    placed = {n: tuple(place for place in p.places if place.rows.count) for n, p in draft.parameters.items()}
-    parameters = {n: replace(p, places=placed[n]) for n, p in draft.parameters.items() if placed[n]}
+    parameters = {}
+    for name, p in draft.parameters.items():
+        if all(place.rows.count for place in p.places):
+            parameters[name] = p
+        elif placed := tuple(place for place in p.places if place.rows.count):
+            parameters[name] = replace(p, places=placed)
     return Layout(columns, kinds, dict(draft.count), indices, constants, parameters, dict(draft.things),
                   dict(draft.surfaces))  # fmt: skip
 

@@ -26,11 +26,11 @@ class Drafting:
     @contextmanager
     def _whole(self) -> Iterator[None]:
         """What is added inside is added whole, or not at all."""
-        before = self._draft.copy()
+        before = self._draft.mark()
         try:
             yield
         except Exception:
-            self._draft = before
+            self._draft.back_to(before)
             raise
 
     def _new(self, name: str) -> None:

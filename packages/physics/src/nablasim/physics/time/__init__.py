@@ -1,6 +1,7 @@
 """How it moves, and the way back: steps, solvers, programs, checkpoints, rollouts. The door of this room."""
 
 from nablasim.physics.time.integrators import BackwardEuler
+from nablasim.physics.time.motion import Motion, Thing, load_motions, save_motions
 from nablasim.physics.time.robots import forward_dynamics, inverse_dynamics, kinematics, mass_matrix
 from nablasim.physics.time.simulator import rollout, stable_dt
 from nablasim.physics.time.study import energy, forces, hessian_vector
@@ -9,6 +10,8 @@ from nablasim.physics.time.trajectory import Trajectory
 
 __all__ = [
     "BackwardEuler",
+    "Motion",
+    "Thing",
     "Trajectory",
     "energy",
     "forces",
@@ -17,7 +20,9 @@ __all__ = [
     "inverse_dynamics",
     "jvp",
     "kinematics",
+    "load_motions",
     "mass_matrix",
     "rollout",
+    "save_motions",
     "stable_dt",
 ]

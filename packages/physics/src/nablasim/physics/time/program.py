@@ -170,9 +170,9 @@ class Program:
         """Raise what steps have found since they began."""
         for system in self.systems:
             alarm = self.arrays.alarms.get(system.name)
-            if alarm is not None and alarm.numpy().any():
-                row = int(alarm.numpy().argmax())
-                raise system.alarmed(self.plain, row, int(alarm.numpy()[row]), float(self.dt.numpy()[0]))
+            if alarm is not None and alarm.numpy()[:, 0].any():
+                row = int(alarm.numpy()[:, 0].argmax())
+                raise system.alarmed(self.plain, row, alarm.numpy()[row].tolist(), float(self.dt.numpy()[0]))
 
     def segment(self, length: int, seen: frozenset[int] | None = None) -> Segment:
         """The tape of this many steps; see `Segment`. Only a few are kept: each has its own memory."""

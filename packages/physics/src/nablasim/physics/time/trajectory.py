@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -116,6 +118,12 @@ class Trajectory:
         """The same as NumPy arrays, without gradients."""
         return Trajectory(self.layout, self.times, {name: plain(values) for name, values in self.columns.items()},
                           self.solves, self._model)  # fmt: skip
+
+    def save(self, path: str | os.PathLike[str]) -> Path:
+        """Write what can be looked at to an .npz file: `nablasim view file.npz` and `ph.show("file.npz")` show it."""
+        from nablasim.physics.time.motion import Motion, save_motions  # they are made of trajectories
+
+        return save_motions(path, {"motion": Motion.of(self)})
 
     def __repr__(self) -> str:
         return f"<Trajectory of {len(self)} frames, {self.times[0]:g} s to {self.times[-1]:g} s: {', '.join(self)}>"

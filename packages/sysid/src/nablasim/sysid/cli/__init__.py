@@ -13,9 +13,10 @@ from nablasim.sysid.cli.doctor import doctor
 from nablasim.sysid.cli.identify import identify
 from nablasim.sysid.cli.look import look
 from nablasim.sysid.cli.reproduce import reproduce
+from nablasim.sysid.cli.view import view
 
 app = typer.Typer(add_completion=False, no_args_is_help=True, help="Differentiable simulation: find the physics.")
-for command in (look, identify, control, reproduce, demo, doctor):
+for command in (look, identify, view, control, reproduce, demo, doctor):
     app.command()(command)
 
 

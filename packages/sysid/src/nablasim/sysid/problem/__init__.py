@@ -4,7 +4,7 @@ from nablasim.sysid.problem.losses import Blur, Loss, Moments, Pixels, Pyramid
 from nablasim.sysid.problem.observations import Pictures, States
 from nablasim.sysid.problem.parameters import Axis, Param, Space, Vector
 from nablasim.sysid.problem.problem import Problem, Slopes
-from nablasim.sysid.problem.simulation import FAILURES, Seen, quantity
+from nablasim.sysid.problem.simulation import FAILURES, Seen, Simulation, quantity
 
 __all__ = [
     "FAILURES",
@@ -18,6 +18,7 @@ __all__ = [
     "Problem",
     "Pyramid",
     "Seen",
+    "Simulation",
     "Slopes",
     "Space",
     "States",

@@ -25,6 +25,8 @@ WIDE = 240
 """Pixels: films are shown at least so wide. Small videos are looked at."""
 PANEL, GAP, LABEL = 320, 8, 32
 """Pixels: the width of a film in the animation, between films, and above each for its name."""
+LARGE, LARGE_WIDE = 3, 560
+"""Frames of the recording that are shown in full, and how wide they are at least."""
 TARGET, FOUND = np.array([0.95, 0.45, 0.1]), np.array([0.1, 0.45, 0.9])
 """Colours of what only one of two films has."""
 
@@ -36,6 +38,8 @@ class Shown:
     animation: str
     blends: dict[str, str]
     strips: dict[str, str]
+    outlined: dict[str, str]
+    """Large frames of the recording as JPEGs, with the edge of what was found."""
 
 
 def shown(fit: Fit, recording: NDArray[Any] | None = None) -> Shown | None:
@@ -62,7 +66,8 @@ def shown(fit: Fit, recording: NDArray[Any] | None = None) -> Shown | None:
             outlined = with_outline(np.asarray(recording, np.float64), found)
             made = {"video, found in outline": outlined, **made}
     strips = {name: png(strip(film), wide=3 * WIDE) for name, film in made.items()}
-    return Shown(animation(made, pause), blends, strips)
+    large = {} if recording is None or found.ndim != 3 else _large(np.asarray(recording), found, times)
+    return Shown(animation(made, pause), blends, strips, large)
 
 
 def both(target: Film, found: Film) -> Film:
@@ -85,6 +90,30 @@ def with_outline(video: Film, silhouettes: Film, color: tuple[float, float, floa
         edge[:, :-1] |= inside[:, :-1] != inside[:, 1:]
         frame[edge] = color
     return made
+
+
+def _large(video: NDArray[Any], silhouettes: Film, times: NDArray[np.float64]) -> dict[str, str]:
+    """Some frames in the size that they have, or larger, by caption."""
+    chosen = np.unique(np.linspace(0, len(silhouettes) - 1, LARGE).round().astype(int))
+    frames = np.stack([_resized(video[k], LARGE_WIDE) for k in chosen])
+    drawn = with_outline(frames, silhouettes[chosen])
+    return {f"{times[k]:.2f} s: what was found in outline": _jpeg(frame) for k, frame in zip(chosen, drawn)}
+
+
+def _resized(frame: NDArray[Any], wide: int) -> Film:
+    """At least so wide, smoothly."""
+    from PIL import Image
+
+    image = Image.fromarray(np.rint(np.clip(np.asarray(frame, float)[..., :3], 0, 1) * 255).astype(np.uint8))
+    if image.width < wide:
+        image = image.resize((wide, round(wide * image.height / image.width)), Image.Resampling.BICUBIC)
+    return np.asarray(image, np.float64) / 255
+
+
+def _jpeg(picture: Film) -> str:
+    buffer = io.BytesIO()
+    _image(picture, 1).convert("RGB").save(buffer, format="jpeg", quality=88)
+    return base64.b64encode(buffer.getvalue()).decode()
 
 
 def strip(film: Film) -> NDArray[np.float64]:

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-import base64
-import io
 import platform
 import sys
+from collections.abc import Mapping
 from datetime import datetime, timezone
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import jinja2
-import numpy as np
-from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
+from nablasim.sysid.report.curves import draw_landscape, draw_losses, styled, trust
 from nablasim.sysid.report.films import shown
+from nablasim.sysid.report.motions import write_motions
 
 if TYPE_CHECKING:
     from nablasim.sysid.fit import Fit
@@ -31,12 +30,18 @@ def write_report(
     title: str = "What was found",
     recording: NDArray[Any] | None = None,
     scene: str = "",
+    others: Mapping[str, Any] | None = None,
 ) -> Path:
     """Write report.html into a folder, and give its path. It is renamed into place: a failure leaves the old one.
 
+    Of a scene there is motion.npz beside it, for `nablasim view`.
+
     recording: the video (frames, height, width, 3) of which the target was made, to be shown as well
     scene: the text of the scene file, if there is one
+    others: models by name, such as the one of which the target was made, to be looked at beside what was found
     """
+    Path(folder).mkdir(parents=True, exist_ok=True)
+    write_motions(fit, Path(folder), recording, others)
     return write_page(Path(folder) / "report.html", _page(fit, title, recording, scene))
 
 
@@ -84,52 +89,12 @@ def _page(fit: Fit, title: str, recording: NDArray[Any] | None, scene: str) -> s
         scene=scene,
         level=f"{fit.estimates[0].level:.0%}",
         films=shown(fit, recording),
-        loss=svg(_draw_losses(fit)),
-        landscape=svg(_draw_landscape(fit)),
+        trust=trust(fit),
+        loss=styled(draw_losses, fit),
+        landscape=styled(draw_landscape, fit),
         misfit=fit.certificate.misfit,
         made_by=made_by(),
     )
-
-
-# -- curves
-def _draw_losses(fit: Fit) -> Figure:
-    """The loss of each window against its number of frames, for every start."""
-    figure = Figure(figsize=(6, 3.2), layout="constrained")
-    axes = figure.subplots()
-    for k, start in enumerate(fit.starts):
-        frames = [p["frames"] for p in start.path]
-        axes.semilogy(frames, [max(p["loss"], 1e-32) for p in start.path], marker="o", label=f"start {k + 1}")
-    axes.set(xlabel="frames in the window", ylabel="mean of squares", title="growing window")
-    axes.grid(True, alpha=0.3)
-    axes.legend()
-    return figure
-
-
-def _draw_landscape(fit: Fit, points: int = 31) -> Figure:
-    """The loss along each number through what was found, over its bounds."""
-    space, n = fit.problem.space, min(fit.problem.space.size, 6)
-    figure = Figure(figsize=(2.6 * min(n, 3), 2.2 * -(-n // 3)), layout="constrained")
-    grid: Any = np.atleast_1d(figure.subplots(-(-n // 3), min(n, 3), squeeze=False)).ravel()
-    for j, axes in enumerate(grid):
-        if j >= n:
-            axes.axis("off")
-            continue
-        line = np.tile(fit.u, (points, 1))
-        line[:, j] = np.linspace(space.low[j], space.high[j], points)
-        squares = fit.problem.misfits(line).sum(axis=1) / fit.problem.bound.target.size
-        values = [space.numbers(u)[j] if len(space.names) == space.size else u[j] for u in line]
-        axes.semilogy(values, np.where(np.isfinite(squares), squares, np.nan), color="tab:blue")
-        axes.axvline(values[int(np.argmin(np.abs(line[:, j] - fit.u[j])))], color="tab:orange", linewidth=1)
-        axes.set(title=space.names[j] if len(space.names) == space.size else f"coordinate {j}")
-        axes.set_xscale("log" if space.low[j] < 0 < min(values) or min(values) > 0 else "linear")
-        axes.grid(True, alpha=0.3)
-    return figure
-
-
-def svg(figure: Figure) -> str:
-    buffer = io.BytesIO()
-    figure.savefig(buffer, format="svg", metadata={"Date": None})
-    return base64.b64encode(buffer.getvalue()).decode()
 
 
 def _versions() -> dict[str, str]:

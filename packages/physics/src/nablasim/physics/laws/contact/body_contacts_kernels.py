@@ -58,6 +58,19 @@ def paces(bodies: Bodies, b: int, q: kc.quat, lever: kc.float3, n: kc.float3, dt
     return along, across
 
 
+@kc.func
+def near(bodies: Bodies, surfaces: Surfaces, a: int, b: int, smoothing: float) -> bool:
+    """Whether two bodies may touch, by the balls around them; a row that is not handed out has the same one twice."""
+    close = False
+    if a != b:
+        ball_a, ball_b = kc.stop_grad(surfaces.bound[a]), kc.stop_grad(surfaces.bound[b])
+        apart = kc.stop_grad(bodies.x[a]) - kc.stop_grad(bodies.x[b])
+        apart += kc.quat_rotate(kc.normalize(kc.stop_grad(bodies.rot[a])), ball_a[0:3])
+        apart -= kc.quat_rotate(kc.normalize(kc.stop_grad(bodies.rot[b])), ball_b[0:3])
+        close = kc.length(apart) < ball_a.w + ball_b.w + smoothing
+    return close
+
+
 def kernels(surface):
     """Forces and energies of pairs of bodies, and of particles and bodies, for surfaces of this family."""
 
@@ -66,10 +79,9 @@ def kernels(surface):
         """Push the points of one body out of the surface of the other; torques are about the centres of mass."""
         r = kc.tid()
         a, b, smoothing = pairs.one[r], pairs.other[r], pairs.contact.smoothing[r]
-        x, com, qa, qb = bodies.x, bodies.com, kc.normalize(bodies.rot[a]), kc.normalize(bodies.rot[b])
-        ball_a, ball_b, points = surfaces.bound[a], surfaces.bound[b], surfaces.points
-        apart = x[a] + kc.quat_rotate(qa, ball_a[0:3]) - x[b] - kc.quat_rotate(qb, ball_b[0:3])
-        if kc.length(kc.stop_grad(apart)) < ball_a.w + ball_b.w + smoothing:
+        x, com, ball_b, points = bodies.x, bodies.com, surfaces.bound[b], surfaces.points
+        if near(bodies, surfaces, a, b, smoothing):
+            qa, qb = kc.normalize(bodies.rot[a]), kc.normalize(bodies.rot[b])
             mass_a, mass_b = x[a] + kc.quat_rotate(qa, com[a]), x[b] + kc.quat_rotate(qb, com[b])
             total, turn_a, turn_b = kc.float3(), kc.float3(), kc.float3()
             for i in range(points.start[a], points.start[a] + points.count[a]):
@@ -99,14 +111,15 @@ def kernels(surface):
         """The energy stored by the springs of the contacts."""
         r = kc.tid()
         a, b, smoothing = pairs.one[r], pairs.other[r], pairs.contact.smoothing[r]
-        qa, qb = kc.normalize(bodies.rot[a]), kc.normalize(bodies.rot[b])
         points, total = surfaces.points, 0.0
-        for i in range(points.start[a], points.start[a] + points.count[a]):
-            p = kc.quat_rotate_inv(qb, bodies.x[a] + kc.quat_rotate(qa, points.local[i]) - bodies.x[b])
-            away, _m = surface(surfaces, b, p, points.ball[i] + smoothing)
-            if away < points.ball[i] + smoothing:
-                depth = hinge_integral(points.ball[i] - away, smoothing)
-                total += points.share[i] * pairs.contact.four[r].x * depth
+        if near(bodies, surfaces, a, b, smoothing):
+            qa, qb = kc.normalize(bodies.rot[a]), kc.normalize(bodies.rot[b])
+            for i in range(points.start[a], points.start[a] + points.count[a]):
+                p = kc.quat_rotate_inv(qb, bodies.x[a] + kc.quat_rotate(qa, points.local[i]) - bodies.x[b])
+                away, _m = surface(surfaces, b, p, points.ball[i] + smoothing)
+                if away < points.ball[i] + smoothing:
+                    depth = hinge_integral(points.ball[i] - away, smoothing)
+                    total += points.share[i] * pairs.contact.four[r].x * depth
         e[r] = total
 
     @kc.kernel(lanes=0)

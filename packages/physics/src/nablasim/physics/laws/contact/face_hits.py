@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import kernelc as kc
-from nablasim.physics.laws.contact.body_contacts import Contact, Law, Meeting, add_numbers, meeting_bodies, partners
+from nablasim.physics.laws.contact.adding_contacts import Law, Meeting, add_numbers, meeting_bodies
+from nablasim.physics.laws.contact.body_contacts import Contact, partners
 from nablasim.physics.laws.contact.face_hits_kernels import FaceHits as Faces
 from nablasim.physics.laws.contact.face_hits_kernels import face_hit_energies, face_hit_forces
 from nablasim.physics.laws.contact.pairing_kernels import pair_with_triangle

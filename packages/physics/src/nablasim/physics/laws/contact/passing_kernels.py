@@ -1,6 +1,7 @@
 """Kernels that see a body pass through another one within one step, where contact finds it on neither side.
 
-A thread is a pair of bodies. Nothing is differentiated: the result is a speed in whole millimetres per second, or zero.
+A thread is a pair of bodies. Nothing is differentiated: the result is a speed in whole millimetres per second, or zero,
+and the two bodies, since a row may stand for other ones in the next step.
 """
 # mypy: ignore-errors
 
@@ -41,7 +42,9 @@ def kernels(surface):
     """The kernel for surfaces of this family."""
 
     @kc.kernel(lanes=0)
-    def passing_pairs(before: State, after: State, surfaces: Surfaces, pairs: Pairs, dt: float, passed: kc.Array[int]):
+    def passing_pairs(
+        before: State, after: State, surfaces: Surfaces, pairs: Pairs, dt: float, passed: kc.Array[int, 2]
+    ):
         """Look whether points of one body go through the other, to where they would be pushed out behind it."""
         r = kc.tid()
         a, b, points = pairs.one[r], pairs.other[r], surfaces.points
@@ -50,7 +53,7 @@ def kernels(surface):
         start = seen(before, a, b, ball_a[0:3])
         way = seen(after, a, b, ball_a[0:3]) - start
         far = kc.length_sq(way)
-        if far > SLOW * SLOW * thin * thin:
+        if a != b and far > SLOW * SLOW * thin * thin:
             s = kc.clamp(kc.dot(ball_b[0:3] - start, way) / far, 0.0, 1.0)
             if kc.length(start + way * s - ball_b[0:3]) < ball_a.w + ball_b.w:
                 found = 0
@@ -69,7 +72,9 @@ def kernels(surface):
                             elif inside == 1 and away < reach and kc.dot(m, n) < -0.5:
                                 found = 1  # On the far side.
                 if found == 1:
-                    kc.atomic_max(passed, r, 1 + int(min(1e6, kc.sqrt(far) / dt) * 1000.0))
+                    speed = 1 + int(min(1e6, kc.sqrt(far) / dt) * 1000.0)
+                    if speed > passed[r, 0]:
+                        passed[r, 0], passed[r, 1], passed[r, 2] = speed, a, b
 
     return passing_pairs
 

@@ -175,14 +175,20 @@ def set_sizes(seen: Seen):
 
 @kc.func
 def sort_by_cell(cells: Cells, seen: Seen):
-    """When everything is placed, sort it by the bucket of its middle: see `Cells`."""
+    """When everything is placed, sort it by the bucket of its middle."""
     set_sizes(seen)
+    sort(cells, seen.size)
+
+
+@kc.func
+def sort(cells: Cells, size: kc.Array[float]):
+    """Sort what is sought by the bucket of its middle, with cells of this side in each scene: see `Cells`."""
     start, count, buckets = cells.start, cells.middle.shape[0], cells.start.shape[0] - 1
     for k in range(buckets + 1):
         start[k] = 0
     for t in range(count):
         w = cells.world[t]
-        k = bucket(cells, cell_of(cells.middle[t], seen.size[w]), w)
+        k = bucket(cells, cell_of(cells.middle[t], size[w]), w)
         cells.key[t] = k
         start[k + 1] = start[k + 1] + 1
     for k in range(buckets):
