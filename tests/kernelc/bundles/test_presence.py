@@ -77,6 +77,34 @@ def test_conditions_mean_what_python_means(wind, rain):
             np.testing.assert_allclose(out.numpy(), [in_python(plain, n, i) for i in range(4)], rtol=1e-12)
 
 
+@kc.struct
+class Sun:
+    heat: kc.Array[float]
+    towards: kc.float3
+
+
+@kc.struct
+class Sky:
+    x: kc.Array[float]
+    sun: Sun | None
+
+
+@kc.kernel
+def shone(s: Sky, out: kc.Array[float]):
+    i = kc.tid()
+    out[i] = s.x[i] if s.sun is None else s.x[i] * s.sun.heat[i] * kc.length(s.sun.towards)
+
+
+@pytest.mark.parametrize("device", ["cpu", "python"])
+def test_vectors_in_what_is_absent_are_recorded(device):
+    x, out = kc.array(np.array([1.0, 2.0]), requires_grad=True), kc.zeros(2, real=kc.float64)
+    with kc.Tape() as tape:
+        kc.launch(shone, 2, [Sky(x=x, sun=None)], [out], device=device)
+    tape.backward(grads={out: [3.0, 4.0]})
+    assert out.tolist() == [1.0, 2.0]
+    assert x.grad.tolist() == [3.0, 4.0]
+
+
 def test_the_side_that_does_not_run_is_not_even_typed():
     @kc.kernel
     def nonsense(a: Air, out: kc.Array[float]):

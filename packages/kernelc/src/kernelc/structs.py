@@ -213,8 +213,8 @@ def _shown(value: Any, struct: t.Struct | None) -> str:
 def kept(kind: t.Type, value: Any) -> Any:
     """A number, vector or struct that stays as it is, whatever becomes of what was given. An array of one element
     stays what it is: it may carry a gradient. So does a tensor that does: launches refuse it."""
-    if hasattr(value, "_sig") or getattr(value, "requires_grad", False):
-        return value
+    if value is None or hasattr(value, "_sig") or getattr(value, "requires_grad", False):
+        return value  # None: a member of what is absent
     if isinstance(value, StructValue):
         return value if isinstance(value, Part) else Part(value)
     if isinstance(kind, t.Composite):
