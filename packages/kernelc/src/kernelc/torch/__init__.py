@@ -9,6 +9,7 @@ as torch keeps the tensors that it saved for the reverse sweep.
 """
 
 from .calls import function
+from .once import once
 from .ops import op
 
-__all__ = ["function", "op"]
+__all__ = ["function", "once", "op"]

@@ -18,6 +18,7 @@ from ..runtime.recording import current
 from ..runtime.storage import Storage
 from ..structs import Bundle, gathered
 from .kept import CallTape, Guard, Input, Saved, alive, ticket_for, tickets
+from .once import once
 from .sharing import has_memory, in_step, is_seen, is_there, memory_of, tensor_of
 
 ELEMENTS = {
@@ -164,11 +165,11 @@ class _Operation(torch.autograd.Function):
         if not has_memory(grads):
             raise WrongUse(f"{saved.name}: kc.torch.function goes back for one set of weights, not for a batch of them",
                            advice="leave out vectorize=True or is_grads_batched=True, or use kc.torch.op")  # fmt: skip
-        with torch.no_grad(), in_step(grads):  # `once` watches over gradients of gradients
+        with torch.no_grad(), in_step(grads):
             results = saved.backward(grads)
-        if torch.is_grad_enabled():
-            results = once(ctx, results, grads)
-        return (None, None, None, *results)
+        error = TapeError("kernel operations have a first derivative only: this differentiates one twice",
+                          advice="leave out create_graph=True, or detach the gradient")  # fmt: skip
+        return (None, None, None, *once(ctx, results, grads, error))
 
 
 class Call:
@@ -263,36 +264,3 @@ def _borrow(tensor: torch.Tensor, wants: bool, ranges: list[tuple[int, int, bool
     array = Array(data, element, requires_grad=wants, address=low)
     array._storage.borrowed, array._storage.ours = shared, not shared
     return Input(plain, array, shared)
-
-
-# -- no second derivative
-def once(node: Any, results: list[Any], grads: Sequence[Any]) -> list[Any]:
-    """With create_graph=True: gradients that raise when they are differentiated again, instead of being constants."""
-    anchors = [g for g in grads if g is not None and g.requires_grad] + _leaves(node)
-    given = [r for r in results if r is not None]
-    made = iter(_Once.apply(len(given), *given, *anchors))  # type: ignore[no-untyped-call]
-    return [None if r is None else next(made) for r in results]
-
-
-def _leaves(node: Any) -> list[torch.Tensor]:
-    """The leaves of the graph that a node's inputs come from."""
-    found, seen, todo = [], set(), [node]
-    while todo:
-        for inner, _ in todo.pop().next_functions:
-            if inner is not None and inner not in seen:
-                seen.add(inner)
-                todo.append(inner)
-                if hasattr(inner, "variable"):
-                    found.append(inner.variable)
-    return found
-
-
-class _Once(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx: Any, n: int, *tensors: torch.Tensor) -> Any:
-        return tuple(x.view_as(x) for x in tensors[:n])
-
-    @staticmethod
-    def backward(ctx: Any, *grads: Any) -> Any:
-        raise TapeError("kernel operations have a first derivative only: this differentiates one twice",
-                        advice="leave out create_graph=True, or detach the gradient")  # fmt: skip

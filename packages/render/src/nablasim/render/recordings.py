@@ -18,6 +18,7 @@ import torch
 from torch.autograd import forward_ad
 
 import kernelc as kc
+from kernelc.torch import once
 
 MOST_IDLE = 8
 """How many recordings a renderer keeps for later."""
@@ -166,37 +167,9 @@ class _Pictures(torch.autograd.Function):
     def backward(ctx: Any, *grads: Any) -> Any:
         (ticket,) = ctx.saved_tensors
         found = _lent[int(ticket)].gradients(grads)
-        if torch.is_grad_enabled():  # create_graph=True: gradients are no constants, whatever becomes of them
-            anchors = [*(g for g in grads if g is not None and g.requires_grad), *_roots(ctx)]
-            made = iter(_Once.apply(sum(g is not None for g in found), *[g for g in found if g is not None], *anchors))
-            found = [None if g is None else next(made) for g in found]
-        return (None, None, None, None, None, *found)
-
-
-class _Once(torch.autograd.Function):
-    """Gradients of pictures, which raise when they are differentiated again."""
-
-    @staticmethod
-    def forward(ctx: Any, n: int, *given: torch.Tensor) -> Any:
-        return tuple(x.view_as(x) for x in given[:n])
-
-    @staticmethod
-    def backward(ctx: Any, *grads: Any) -> Any:
-        raise TypeError("pictures have a first derivative only: leave out create_graph=True, or take differences "
-                        "of the gradient")  # fmt: skip
-
-
-def _roots(node: Any) -> list[torch.Tensor]:
-    """The leaves of torch's graph that a node comes from."""
-    found, seen, todo = [], set(), [node]
-    while todo:
-        for before, _ in todo.pop().next_functions:
-            if before is not None and before not in seen:
-                seen.add(before)
-                todo.append(before)
-                if hasattr(before, "variable"):
-                    found.append(before.variable)
-    return found
+        error = TypeError("pictures have a first derivative only: leave out create_graph=True, or take differences "
+                          "of the gradient")  # fmt: skip
+        return (None, None, None, None, None, *once(ctx, found, grads, error))
 
 
 _lent: dict[int, Recording] = {}

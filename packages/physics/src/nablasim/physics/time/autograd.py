@@ -12,6 +12,7 @@ import numpy as np
 import torch
 from torch.autograd import forward_ad
 
+from kernelc.torch import once
 from nablasim.physics.model import Real
 from nablasim.physics.time.runs import Run
 
@@ -36,36 +37,9 @@ class _Rollout(torch.autograd.Function):
     def backward(ctx: Any, *grads: torch.Tensor | None) -> tuple[Any, ...]:
         seeds = {name: g.detach().cpu().numpy() for name, g in zip(ctx.names, grads) if g is not None}
         found = [_like(torch.from_numpy(g), *leaf) for g, leaf in zip(ctx.pull(seeds), ctx.leaves)]
-        if torch.is_grad_enabled():  # create_graph=True: they are no constants, whatever becomes of them
-            given = [g for g in grads if g is not None and g.requires_grad]
-            found = list(_Once.apply(len(found), *found, *given, *_roots(ctx)))
-        return None, None, None, *found
-
-
-class _Once(torch.autograd.Function):
-    """Gradients that raise when they are differentiated again."""
-
-    @staticmethod
-    def forward(ctx: Any, n: int, *given: torch.Tensor) -> Any:
-        return tuple(x.view_as(x) for x in given[:n])
-
-    @staticmethod
-    def backward(ctx: Any, *grads: Any) -> Any:
-        raise TypeError("rollouts have a first derivative only: leave out create_graph=True, or take differences of "
-                        "the gradient; ph.energy can be differentiated twice")  # fmt: skip
-
-
-def _roots(node: Any) -> list[torch.Tensor]:
-    """The leaves of torch's graph that a node comes from."""
-    found, seen, todo = [], set(), [node]
-    while todo:
-        for before, _ in todo.pop().next_functions:
-            if before is not None and before not in seen:
-                seen.add(before)
-                todo.append(before)
-                if hasattr(before, "variable"):
-                    found.append(before.variable)
-    return found
+        error = TypeError("rollouts have a first derivative only: leave out create_graph=True, or take differences of "
+                          "the gradient; ph.energy can be differentiated twice")  # fmt: skip
+        return None, None, None, *once(ctx, found, grads, error)
 
 
 def _like(g: torch.Tensor, dtype: torch.dtype, device: torch.device) -> torch.Tensor:

@@ -21,9 +21,8 @@ def look(
     ),
 ) -> None:
     """Find what moves freely in a clip, when it was let go and when it hit something."""
-    from nablasim.sysid.look import CannotLook
+    from nablasim.sysid.look import CannotLook, said_impacts, said_release
     from nablasim.sysid.look import look as find
-    from nablasim.sysid.look.page import said_impacts, said_release
 
     where = numbers(region, 4, "--region", "x,y,width,height")
     place = numbers(object, 2, "--object", "x,y")

@@ -13,10 +13,25 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from nablasim.sysid.look.clip import CannotLook
     from nablasim.sysid.look.looking import Look, Masks
+    from nablasim.sysid.look.motion import swing_of
+    from nablasim.sysid.look.page import outlined, said_impacts, said_release, write_track
 
-__all__ = ["CannotLook", "Look", "Masks", "look"]
+_HOMES = {
+    "CannotLook": "clip", "Look": "looking", "Masks": "looking", "swing_of": "motion",
+    "outlined": "page", "said_impacts": "page", "said_release": "page", "write_track": "page",
+}  # fmt: skip
 
-_HOMES = {"CannotLook": "clip", "Look": "looking", "Masks": "looking"}
+__all__ = [
+    "CannotLook",
+    "Look",
+    "Masks",
+    "look",
+    "outlined",
+    "said_impacts",
+    "said_release",
+    "swing_of",
+    "write_track",
+]
 
 
 def look(

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from matplotlib.figure import Figure
 
-from nablasim.sysid.look.page import outlined, said_impacts, said_release, write_track
+from nablasim.sysid.look import outlined, said_impacts, said_release, write_track
 from nablasim.sysid.report import filled, made_by, svg, write_page
 from nablasim.sysid.tracks.asking import Asked
 

@@ -10,8 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from nablasim.sysid.look import Look
-from nablasim.sysid.look.motion import swing_of
+from nablasim.sysid.look import Look, swing_of
 from nablasim.sysid.tracks.answers import CannotTell
 from nablasim.sysid.tracks.least_squares import Fitted, Vector, fit
 from nablasim.sysid.tracks.sliding import FOCAL, TURNED
