@@ -94,10 +94,28 @@ class Loops(Branches):
 
     def items_of(self, node: ast.expr) -> list[Any] | None:
         """The items of a tuple, or of a captured list, that a loop runs over; None if it runs over something else."""
+        if isinstance(node, ast.Call):
+            return self.items_of_call(node)
         if not isinstance(node, (ast.Tuple, ast.Name, ast.Attribute)):
             return None
         found = self.expr(node)
         return list(found.items) if isinstance(found, TupleVal) else None
+
+    def items_of_call(self, node: ast.Call) -> list[Any] | None:
+        """The items of `reversed(t)`, `enumerate(t)` and `zip(t, u)` of tuples."""
+        callee = self.expr(node.func)
+        function = callee.object if isinstance(callee, Known) else None
+        if not any(function is known for known in (reversed, enumerate, zip)) or node.keywords:
+            return None
+        found = [self.items_of(argument) for argument in node.args]
+        tuples = [items for items in found if items is not None]
+        if not tuples or len(tuples) != len(found) or (function is not zip and len(tuples) > 1):
+            return None
+        if function is reversed:
+            return tuples[0][::-1]
+        if function is enumerate:
+            return [TupleVal((Weak(k), item)) for k, item in enumerate(tuples[0])]
+        return [TupleVal(row) for row in zip(*tuples, strict=False)]  # as Python's: to the end of the shortest
 
     def for_items(self, items: list[Any], node: ast.For) -> None:
         """A loop over a tuple: one iteration after the other, each guarded by the exits of those before."""
