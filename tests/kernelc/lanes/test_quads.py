@@ -71,7 +71,8 @@ def test_lanes_compute_what_threads_alone_compute(n, real, strided, monkeypatch)
     lanes = run(n, real, strided)
     monkeypatch.setattr(kc.config, "lanes", 0)
     for found, alone in zip(lanes, run(n, real, strided), strict=True):
-        np.testing.assert_allclose(found, alone, rtol=0, atol=(1e-13 if real is np.float64 else 1e-5) * abs(alone).max())
+        close = (1e-13 if real is np.float64 else 1e-5) * abs(alone).max()
+        np.testing.assert_allclose(found, alone, rtol=0, atol=close)
 
 
 def test_quads_are_used():
