@@ -204,3 +204,29 @@ def test_what_cannot_be_is_said():
         control.Task(block(), {"block.activatio": control.Waves(2)}, FAR, dt=0.1, steps=1)
     with pytest.raises(ValueError, match="adam"):
         task(FAR).train(optimiser="adm")
+
+
+@pytest.mark.parametrize(("given", "error", "reason"), [
+    (lambda: task(control.CentreOfMass("block", (0.4, 0.1), masses=MASSES)), ValueError, "three finite numbers"),
+    (lambda: task(control.CentreOfMass("block", 0.4, masses=MASSES)), ValueError, "three finite numbers"),
+    (lambda: task(control.CentreOfMass("block", (0.4, 0.1, np.nan), masses=MASSES)), ValueError, "three finite"),
+    (lambda: task(control.State({"block.x": (0.1, 0.2, 0.3)})), ValueError, r"shape \(12, 3\).*\(3,\)"),
+    (lambda: task(control.State({"block.x": np.full((12, 3), np.inf)})), ValueError, "not finite"),
+    (lambda: task(control.State({})), ValueError, "no quantity"),
+    (lambda: task("block"), TypeError, "not str"),
+    (lambda: task(FAR, steps=0), ValueError, "not 0 of"),
+    (lambda: task(FAR, steps=2.5), ValueError, "not 2.5 of"),
+    (lambda: task(FAR).train(iterations=-1), ValueError, r"iterations \(-1\)"),
+    (lambda: task(FAR).train(clip=0.0), ValueError, r"clip \(0.0\)"),
+])  # fmt: skip
+def test_wrong_goals_and_trainings_are_refused_by_name(given, error, reason):
+    with pytest.raises(error, match=reason):
+        given()
+
+
+def test_a_mask_is_a_picture():
+    see = render.Silhouette(CAMERA, size=(16, 16))
+    mask = np.zeros((16, 16), bool)
+    mask[4:10, 3:9] = True
+    a, b = (task(control.Image(see, picture)).train(iterations=0).loss for picture in (mask, mask.astype(float)))
+    assert a == b > 0

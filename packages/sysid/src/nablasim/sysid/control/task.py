@@ -32,6 +32,10 @@ class Task:
                  look: Any = None, **options: Any):  # fmt: skip
         if model.batch is not None:
             raise ValueError("the model is a batch: give a single one")
+        if not (float(dt) > 0 and int(steps) == steps and steps >= 1):
+            raise ValueError(f"a motion has whole steps of some time, not {steps!r} of {dt!r} s")
+        if not callable(getattr(goal, "bind", None)):
+            raise TypeError(f"a goal is such as control.Image(camera, target), not {type(goal).__name__}")
         if not actuate:
             raise ValueError("nothing is actuated: give policies by the name of the parameter that they drive")
         self.model, self.goal, self.dt, self.steps, self.options = model, goal, float(dt), int(steps), options

@@ -92,6 +92,8 @@ def train(task: Task, *, optimiser: str, iterations: int, seed: int, rate: float
     """
     if optimiser not in OPTIMISERS:
         raise ValueError(f"there is no optimiser {optimiser!r}: {nearest(optimiser, OPTIMISERS)}")
+    if iterations < 0 or not rate >= 0 or (clip is not None and not clip > 0):
+        raise ValueError(f"iterations ({iterations}) and the rate ({rate}) are not negative, and clip ({clip}) positive")
     task = copy.copy(task)
     task.policies = copy.deepcopy(task.policies)
     draw(task.policies, seed)
