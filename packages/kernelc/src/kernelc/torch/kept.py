@@ -105,7 +105,9 @@ def keep_for_readers(targets: Sequence[Array]) -> None:
 class Guard(Tape):
     """Records nothing, but keeps what the reverse sweeps of earlier calls will read."""
 
-    def _launch(self, plan: Plan, args: list[Any], dim: tuple[int, ...], device: str, parts: int = 1) -> None:
+    def _launch(
+        self, plan: Plan, args: list[Any], dim: tuple[int, ...], device: str, parts: int = 1, block: bytes | None = None
+    ) -> None:
         keep_for_readers([args[i] for i in plan.written])
         run(plan, args, dim, device, parts)
 
