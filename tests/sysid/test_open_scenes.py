@@ -157,6 +157,7 @@ objects:
 """
 
 
+@pytest.mark.nightly
 def test_a_double_pendulum_by_its_pixels(tmp_path: Path) -> None:
     """Drawn here by discs at what its own equation of motion says."""
     motion = ph.rollout(ph.DoublePendulum(length=(0.45, 0.35), mass=(0.3, 0.2), angle=np.radians((34.4, -17.2))),

@@ -121,7 +121,8 @@ def prepare(
     stage = Stage(script)
     wanted = params(stage, estimate)
     asked = {p.name for p in wanted}
-    found = [*wanted, *(p for p in unknown if p.name not in asked)]
+    # What is asked for is no nuisance beside itself: `ball.velocity` is what `ball.velocity_off` moves.
+    found = [*wanted, *(p for p in unknown if p.name.removesuffix("_off") not in asked)]
     watched = watch(stage, video, fps=fps)
     problem = Problem(stage.model, target=watched.seen, observe=stage.observe(), dt=watched.dt, params=found)
     return Case(stage, watched.seen, watched.whole, problem, [*watched.notes, *said, *_warnings(problem, stage)])

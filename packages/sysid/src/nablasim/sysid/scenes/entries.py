@@ -13,12 +13,13 @@ from nablasim.sysid.scenes.object_entries import AnyObject, PendulumEntry, Rigid
 from nablasim.sysid.scenes.picture_entries import CameraEntry, LightEntry, VideoEntry
 from nablasim.sysid.scenes.quantities import (
     Acceleration,
-    Angle,
     Damping,
     Direction,
     Entry,
     Length,
     Number,
+    OpenAngle,
+    Range,
     Stiffness,
     Time,
     given,
@@ -30,9 +31,7 @@ class FloorEntry(Entry):
     """The floor: it pushes up what is below its height, and rubs. Its name is `floor`."""
 
     height: Length = Field(0.0, description="Of the surface; of a slope, where x and z are zero.")
-    angle: Annotated[Angle, Field(gt=-90, lt=90)] | None = Field(
-        None, description="Of a slope: by how much it falls towards larger x."
-    )
+    angle: OpenAngle | None = Field(None, description="Of a slope: by how much it falls towards larger x.")
     normal: Direction | None = Field(None, description="Instead of the angle: what is up for the surface.")
     stiffness: Annotated[Stiffness, Field(gt=0)] = Field(1e4, description="Force per depth at one point of contact.")
     damping: Annotated[Damping, Field(ge=0)] | None = Field(
@@ -54,6 +53,9 @@ class FloorEntry(Entry):
             raise ValueError("give damping or restitution, not both: each follows from the other")
         if len(given(self, "angle", "normal")) == 2:
             raise ValueError("give angle or normal, not both: each says how the floor lies")
+        low, high = (self.angle.low, self.angle.high) if isinstance(self.angle, Range) else (self.angle or 0.0,) * 2
+        if not -90 < low <= high < 90:
+            raise ValueError("the angle of a slope is between -90 and 90 degrees, or a range between them")
         if self.normal is not None and not self.normal[1] > 0:
             raise ValueError(f"a floor's normal points up, and {self.normal[1]:g} is its second number")
         return self
@@ -62,7 +64,8 @@ class FloorEntry(Entry):
     def up(self) -> tuple[float, float, float]:
         """Of length one."""
         if self.angle is not None:
-            return math.sin(math.radians(self.angle)), math.cos(math.radians(self.angle)), 0.0
+            angle = (self.angle.low + self.angle.high) / 2 if isinstance(self.angle, Range) else self.angle
+            return math.sin(math.radians(angle)), math.cos(math.radians(angle)), 0.0
         x, y, z = self.normal or (0.0, 1.0, 0.0)
         size = math.sqrt(x * x + y * y + z * z)
         return x / size, y / size, z / size
