@@ -192,5 +192,6 @@ def test_the_draft_runs_as_it_is(tmp_path) -> None:
         assert "floor.restitution = 0.7" in ran.output
     # What the track does not tell alone is searched for by the pixels, from what the track says.
     case = sysid.prepare(masks, scene, ["ball.velocity"])
-    assert case.problem.names == ["ball.velocity.x", "ball.velocity.y", "ball.velocity.z", "ball.position_off.x",
-                                  "ball.position_off.y"]  # fmt: skip
+    assert case.problem.names[:3] == ["ball.velocity.x", "ball.velocity.y", "ball.velocity.z"]
+    assert case.problem.names[3:] == ["ball.position_off[0]", "ball.position_off[1]"]
+    assert case.problem.space.first() is not None and "by its track, ball begins at" in case.warnings[2]

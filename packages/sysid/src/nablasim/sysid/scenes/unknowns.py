@@ -59,13 +59,17 @@ def settled(
     entry, zero = script.entries.objects[name], (0.0, 0.0, 0.0)
     assert isinstance(entry, ObjectEntry)
     values: dict[str, Any] = dict.fromkeys(entry.unknown, zero)
-    stage = Stage(_with(script, name, **values, **({"shape": ShapeEntry(sphere=1.0)} if _unsized(entry) else {})))
+    stage = Stage(
+        _with(
+            script, name, **values, **({"shape": ShapeEntry.model_validate({"sphere": 1.0})} if _unsized(entry) else {})
+        )
+    )
     seen = _seen(stage, name, video, fps, look)
     notes = []
     if _unsized(entry):
         radius = _radius(stage, name, seen)
         notes.append(f"the radius of {name} is taken as {radius:.3g} m, as it is seen by this camera")
-        script = _with(script, name, shape=ShapeEntry(sphere=radius))
+        script = _with(script, name, shape=ShapeEntry.model_validate({"sphere": radius}))
         stage = Stage(_with(script, name, **values))
     begins = _beginning(stage, name, seen)
     flat = script.entries.plane == "2d"

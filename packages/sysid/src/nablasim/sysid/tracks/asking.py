@@ -28,6 +28,8 @@ ROUND = (0.09, 0.4)
 """Of its size, and pixels: by how much the size of a ball may scatter about what its distance makes of it."""
 TOWARDS = 0.25
 """By which part something may grow on its way: more than people's cameras are turned."""
+ROD = 0.01
+"""By which part a string with some weight, or a hook, makes a pendulum another one: a rod of 6 % of the bob's mass."""
 UNEVEN = 0.25
 """A half that differs by more from the other is another motion."""
 
@@ -257,7 +259,7 @@ def _swing(look: Look, kind: str, names: list[str], known: Known) -> Asked:
         why = (
             f"the track is {fit.noise[0]:.1f} pixels off a pendulum's: it is not one, or another thing was followed",
         )
-    relative = float(np.sqrt(fit.std(OMEGA) ** 2 + 0.003**2 + bob**2))
+    relative = float(np.sqrt(fit.std(OMEGA) ** 2 + ROD**2 + bob**2))
     answers = []
     for name in names:
         if name == "bob.length":
