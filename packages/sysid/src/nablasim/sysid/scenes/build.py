@@ -69,6 +69,10 @@ class Stage:
             damping = DAMPING if floor.damping is None else floor.damping
             scene.add_plane("floor", normal=floor.up, offset=floor.height * floor.up[1], ke=floor.stiffness,
                             kd=damping, mu=floor.friction, kf=floor.slip_damping)  # fmt: skip
+        for name, wall in self.entries.walls.items():
+            normal, offset = wall.plane
+            scene.add_plane(name, normal=normal, offset=offset, ke=wall.stiffness, kd=wall.damping, mu=wall.friction,
+                            kf=wall.slip_damping)  # fmt: skip
         model = scene.build(real="float64")
         return model.replace(self._other_words(model))
 

@@ -19,12 +19,16 @@ from nablasim.sysid.scenes.quantities import (
     Length,
     Number,
     OpenAngle,
+    Point,
     Range,
     Stiffness,
     Time,
     given,
 )
 from nablasim.sysid.scenes.units import to_number
+
+NAME = r"[A-Za-z_]\w*"
+TAKEN = ("floor", "gravity", "contact", "wind")
 
 
 class FloorEntry(Entry):
@@ -71,6 +75,32 @@ class FloorEntry(Entry):
         return x / size, y / size, z / size
 
 
+class WallEntry(Entry):
+    """A wall, or a slope: a plane that pushes off what comes through it, and rubs."""
+
+    point: Point = Field(description="On its surface.")
+    normal: Direction = Field(description="Away from it, to where objects are.")
+    stiffness: Annotated[Stiffness, Field(gt=0)] = Field(1e4, description="Force per depth at one point of contact.")
+    damping: Annotated[Damping, Field(ge=0)] = Field(100.0, description="Force per speed at one point of contact.")
+    friction: Annotated[Number, Field(ge=0)] = Field(0.5, description="Friction per normal force, while it slides.")
+    slip_damping: Annotated[Damping, Field(ge=0)] = Field(
+        100.0, description="Friction per speed of slip, as long as it is less than that."
+    )
+
+    @model_validator(mode="after")
+    def _faces(self) -> WallEntry:
+        if not any(self.normal):
+            raise ValueError("a wall's normal is not zero: [1, 0, 0] is a wall on the left")
+        return self
+
+    @property
+    def plane(self) -> tuple[tuple[float, float, float], float]:
+        """The normal, of length one, and how far from the origin along it."""
+        size = math.hypot(*self.normal)
+        x, y, z = (n / size for n in self.normal)
+        return (x, y, z), x * self.point[0] + y * self.point[1] + z * self.point[2]
+
+
 # -- what is searched for
 class ParameterEntry(Entry):
     """Where a quantity is searched for. Units are those of the quantity."""
@@ -99,6 +129,7 @@ class SceneFile(Entry):
         description="What moves, by names of your choice."
     )
     floor: FloorEntry | None = Field(None, description="The floor; without it there is none.")
+    walls: dict[str, WallEntry] = Field(default_factory=dict, description="Walls and slopes, by names of your choice.")
     gravity: Gravity = Field((0.0, -9.81, 0.0), description="A vector, or one number for downwards.")
     plane: Literal["2d"] | None = Field(
         None, description="`2d`: everything that is unknown moves in the plane of x and y, where z is zero."
@@ -110,11 +141,18 @@ class SceneFile(Entry):
         default_factory=dict, description="Where quantities are searched for, by the names that `--estimate` takes."
     )
 
+    @model_validator(mode="after")
+    def _walls(self) -> SceneFile:
+        for name in self.walls:
+            if not re.fullmatch(NAME, name) or name in TAKEN or name in self.objects:
+                raise ValueError(f"a wall cannot be called {name!r}: use letters, digits and _, and no taken name")
+        return self
+
     @field_validator("objects")
     @classmethod
     def _names(cls, objects: dict[str, Any]) -> dict[str, Any]:
         for name in objects:
-            if not re.fullmatch(r"[A-Za-z_]\w*", name) or name in ("floor", "gravity", "contact", "wind"):
+            if not re.fullmatch(NAME, name) or name in TAKEN:
                 raise ValueError(f"an object cannot be called {name!r}: use letters, digits and _, and no taken name")
         return objects
 
@@ -137,10 +175,9 @@ class SceneFile(Entry):
         swing = {n: e for n, e in self.objects.items() if isinstance(e, PendulumEntry)}
         if not swing:
             return self
-        others = [n for n in self.objects if n not in swing]
-        if others or self.floor is not None:
-            raise ValueError(f"pendula hang by themselves, and {others[0] if others else 'floor'} is there as well: "
-                             "leave it out")  # fmt: skip
+        others = [*(n for n in self.objects if n not in swing), *(["floor"] if self.floor else []), *self.walls]
+        if others:
+            raise ValueError(f"pendula hang by themselves, and {others[0]} is there as well: leave it out")
         upper = [n for n, e in swing.items() if e.of is None]
         if len(upper) != 1 or len(swing) > 2:
             raise ValueError("there is one pendulum in a scene, or another one hangs on it: `of` names the upper one")

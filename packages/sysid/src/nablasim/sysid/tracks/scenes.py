@@ -104,7 +104,7 @@ def _kind(script: Script, entry: Any) -> str | None:
     floor = script.entries.floor
     if isinstance(entry, PendulumEntry):
         return "swing" if entry.damping == 0 else None
-    if not isinstance(entry, RigidEntry) or entry.pushes:
+    if not isinstance(entry, RigidEntry) or entry.pushes or script.entries.walls:
         return None
     if floor is None:
         return "throw"
