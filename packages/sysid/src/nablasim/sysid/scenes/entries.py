@@ -27,7 +27,7 @@ from nablasim.sysid.scenes.units import to_number
 
 
 class FloorEntry(Entry):
-    """The floor: it pushes up what is below its height, and rubs. Its name is `floor`."""
+    """The floor: everything below its height is pushed up, with friction. Its name is `floor`."""
 
     height: Length = Field(0.0, description="Of the surface; of a slope, where x and z are zero.")
     angle: Annotated[Angle, Field(gt=-90, lt=90)] | None = Field(
