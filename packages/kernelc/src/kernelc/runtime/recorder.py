@@ -10,6 +10,7 @@ from ..errors import CudaError, CutGradient, Overwritten, WrongUse, caller, publ
 from ..structs import arrays_in, kept
 from . import launches
 from .arrays import Array
+from .content import check_copied
 from .creation import refresh
 from .entries import Entry
 from .kernels import Plan
@@ -26,6 +27,9 @@ class Recorder(Player):
         """Run and record a launch. `block` is its argument block, if it is known."""
         variant = plan.variant
         entry = Entry(f"launch {len(self.entries)} ({plan.kernel.name})", plan, args, dim, device, parts)
+        for a in args:
+            if a.__class__ is not Array and a.__class__ is not float and a.__class__ is not int:
+                check_copied(a)
         # Values as they are now: what a user passes may change before the tape runs again, or backwards.
         entry.args = args = [
             self._ledger.canonical(a, entry) if a.__class__ is Array else kept(kind, a)

@@ -30,12 +30,13 @@ class CallTape(Tape):
     def __init__(self) -> None:
         super().__init__()
         self._forward = _Nothing()
+        self._ledger.detached = True
         self.watched: dict[Storage, int] = {}
         self.born = 0
         alive.add(id(self))
 
-    def __del__(self) -> None:
-        alive.discard(id(self))
+    def __del__(self, known: set[int] = alive) -> None:  # the name may be gone when the interpreter ends
+        known.discard(id(self))
 
     def leads_to(self, a: Array) -> bool:
         """Whether an output depends on an input that requires a gradient."""
