@@ -32,7 +32,7 @@ TAKEN = ("floor", "gravity", "contact", "wind")
 
 
 class FloorEntry(Entry):
-    """The floor: it pushes up what is below its height, and rubs. Its name is `floor`."""
+    """The floor: everything below its height is pushed up, with friction. Its name is `floor`."""
 
     height: Length = Field(0.0, description="Of the surface; of a slope, where x and z are zero.")
     angle: OpenAngle | None = Field(None, description="Of a slope: by how much it falls towards larger x.")
