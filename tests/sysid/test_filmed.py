@@ -71,6 +71,9 @@ def test_a_wrong_ruler_is_not_certified(bounce: sysid.Look, known: dict[str, obj
 def test_a_wrong_frame_rate_is_not_certified_and_leaves_restitution(bounce: sysid.Look) -> None:
     wrong = sysid.look(bounce.path, fps=30)
     assert not one(wrong, "bounce", "gravity", diameter=18 / PER_METRE).certified
+    # Gravity is the ruler, and says nothing of time: but no camera takes fewer frames than its file has.
+    assert "slow motion has at least 1.5 times as many" in str(one(wrong, "bounce", "diameter"))
+    assert not one(sysid.look(bounce.path, fps=75), "bounce", "diameter").certified
     right = one(wrong, "bounce", "restitution")
     assert right.low < 0.7 < right.high
 
