@@ -10,6 +10,7 @@ from ..errors import CudaError, CutGradient, Overwritten, WrongUse, caller, publ
 from ..structs import arrays_in, kept
 from . import launches
 from .arrays import Array
+from .content import check_copied
 from .creation import refresh
 from .entries import Entry
 from .kernels import Plan
@@ -20,10 +21,15 @@ from .playing import Player
 class Recorder(Player):
     """Each step is noted with what its adjoint will need, and run."""
 
-    def _launch(self, plan: Plan, args: list[Any], dim: tuple[int, ...], device: str, parts: int = 1) -> None:
-        """Run and record a launch."""
+    def _launch(
+        self, plan: Plan, args: list[Any], dim: tuple[int, ...], device: str, parts: int = 1, block: bytes | None = None
+    ) -> None:
+        """Run and record a launch. `block` is its argument block, if it is known."""
         variant = plan.variant
         entry = Entry(f"launch {len(self.entries)} ({plan.kernel.name})", plan, args, dim, device, parts)
+        for a in args:
+            if a.__class__ is not Array and a.__class__ is not float and a.__class__ is not int:
+                check_copied(a)
         # Values as they are now: what a user passes may change before the tape runs again, or backwards.
         entry.args = args = [
             self._ledger.canonical(a, entry) if a.__class__ is Array else kept(kind, a)
@@ -40,7 +46,7 @@ class Recorder(Player):
             self._plan_adjoint(entry, seeds)
         self._protect([args[i] for i in variant.written], entry)
         try:
-            self._run_first(entry)
+            self._run_first(entry, block)
         except BaseException as error:  # Ctrl-C, too: what was written until then stays
             launches.bump(plan, args)
             # A driver that refuses a launch has written nothing.
