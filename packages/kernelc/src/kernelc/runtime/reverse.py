@@ -53,6 +53,7 @@ class Sweep:
 
     def __init__(self, tape: Tape, seeds: Seeds, *, add: bool, fresh: Container[Storage] = ()):
         self.tape, self.add, self.fresh = tape, add, fresh
+        self.copies = tape._copies
         self.program = _native.Program()
         self.on_gpu = False
         self.codes: dict[int, Any] = {}
@@ -63,6 +64,13 @@ class Sweep:
         self._build(seeds)
         spans = sorted((g.ctypes.data, g.ctypes.data + g.nbytes) for g in self._grads())
         self._begins, self._ends = [begin for begin, _ in spans], [end for _, end in spans]
+        self._held = [(root, root.requires_grad, storage.grad) for storage, root in self.roots.items()]
+        # The tape holds its sweeps: without a circle it goes when it is dropped.
+        del self.tape
+
+    def holds(self) -> bool:
+        """Whether the leaves, and the memory of all gradients, are those that it was made for."""
+        return all(root.requires_grad is flag and root._storage.grad is grad for root, flag, grad in self._held)
 
     def give(self, seeds: Seeds) -> list[Any]:
         """Tell the program where the weights are; what is returned must live until it has run."""
@@ -207,7 +215,7 @@ class Sweep:
     def _run_operation(self, entry: Entry) -> None:
         """Run the user's backward function, with what it read put back where it has been overwritten since."""
         assert entry.backward is not None
-        with entry.restored(self.tape._copies):
+        with entry.restored(self.copies):
             entry.backward()
 
     def _reverse_write(self, entry: Entry) -> None:
@@ -315,7 +323,7 @@ class Sweep:
     def _memory(self, entry: Entry, i: int) -> tuple[int, Data, bool, Data | None, int]:
         """Where the content of an argument was, and its gradient; whether both lie densely; the final content."""
         a = entry.args[i]
-        copy = self.tape._copies.get(entry.needs[i]) if i in entry.needs else None
+        copy = self.copies.get(entry.needs[i]) if i in entry.needs else None
         content, address = a._data, a._address
         if copy is not None:
             content = as_view(a, copy)
@@ -331,7 +339,7 @@ class Sweep:
 
     def _content(self, need: Need, a: Array) -> Data:
         """The memory that holds what an argument held at a version, seen as the argument sees it."""
-        copy = self.tape._copies.get(need)
+        copy = self.copies.get(need)
         return a._data if copy is None else as_view(a, copy)
 
     def _reverse_in_python(self, entry: Entry) -> None:

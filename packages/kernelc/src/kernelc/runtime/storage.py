@@ -55,7 +55,7 @@ class Storage:
 
     __slots__ = (
         "__weakref__", "_place", "borrowed", "carries", "data", "grad", "kin", "members", "number", "ours", "readers",
-        "source", "tensors", "version",
+        "repeats", "source", "tensors", "version",
     )  # fmt: skip
 
     def __init__(self, source: Data | None = None) -> None:
@@ -70,6 +70,8 @@ class Storage:
         self.borrowed = False
         """Shared with somebody who must not see our writes: the first one goes to a copy."""
         self.members: Members | None = None
+        self.repeats: list[Any] | None = None
+        """What is kept of tapes that may be recorded again: it goes with this memory (repeats.py)."""
         self.readers: list[Any] | None = None
         """Weak references to the tapes of torch operations that will read it as it is."""
         self.data: Data | None = None

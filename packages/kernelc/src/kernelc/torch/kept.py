@@ -89,7 +89,7 @@ class CallTape(Tape):
         apply_settings()
         failure = sweep.program.run()
         del weights  # their memory was read until here
-        self._report(failure, sweep.codes, {step: code.kernel for step, code in sweep.codes.items()})
+        self._report(failure, sweep.codes)
 
 
 def keep_for_readers(targets: Sequence[Array]) -> None:
@@ -104,7 +104,10 @@ def keep_for_readers(targets: Sequence[Array]) -> None:
 class Guard(Tape):
     """Records nothing, but keeps what the reverse sweeps of earlier calls will read."""
 
-    def _launch(self, plan: Plan, args: list[Any], dim: tuple[int, ...], device: str, parts: int = 1) -> None:
+    def _launch(
+        self, plan: Plan, args: list[Any], dim: tuple[int, ...], device: str, parts: int = 1,
+        block: bytes | None = None,
+    ) -> None:  # fmt: skip
         keep_for_readers([args[i] for i in plan.written])
         run(plan, args, dim, device, parts)
 
