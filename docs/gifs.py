@@ -74,6 +74,14 @@ def flag() -> None:
     draw("cloth", camera, parts)
 
 
+def robot() -> None:
+    import dropped
+
+    model, moved, _ = dropped.drop(None, seconds=2.0)
+    camera = render.Camera.look_at(eye=(1.1, 1.1, 3.3), target=(-0.15, 0.72, 0), fov=40)
+    draw("robot", camera, [(moved.vertices("figure")[::2], np.asarray(model.surfaces["figure"].faces), scenery.BLUE)])
+
+
 if __name__ == "__main__":
-    for name in sys.argv[1:] or ["cube", "gear", "flag"]:
+    for name in sys.argv[1:] or ["cube", "gear", "flag", "robot"]:
         globals()[name]()

@@ -7,24 +7,25 @@ import typing
 from collections.abc import Callable
 from typing import Any
 
-from nablasim.sysid.scenes import Stage, entries, parse_scene, units
+from nablasim.sysid.scenes import Stage, entries, object_entries, parse_scene, picture_entries, units
 from nablasim.sysid.scenes.estimates import everyday
-from nablasim.sysid.scenes.quantities import Entry, In
+from nablasim.sysid.scenes.quantities import Colour, Entry, In, Open
 
 PARTS = {
     "The file": entries.SceneFile,
-    "video": entries.VideoEntry,
-    "camera": entries.CameraEntry,
-    "objects: rigid": entries.RigidEntry,
-    "objects: soft": entries.SoftEntry,
-    "objects: cloth": entries.ClothEntry,
-    "objects: robot": entries.RobotEntry,
-    "shape": entries.ShapeEntry,
-    "rotation": entries.RotationEntry,
-    "pushes": entries.PushEntry,
-    "fixed": entries.FixedEntry,
+    "video": picture_entries.VideoEntry,
+    "camera": picture_entries.CameraEntry,
+    "objects: rigid": object_entries.RigidEntry,
+    "objects: soft": object_entries.SoftEntry,
+    "objects: cloth": object_entries.ClothEntry,
+    "objects: robot": object_entries.RobotEntry,
+    "objects: pendulum": object_entries.PendulumEntry,
+    "shape": object_entries.ShapeEntry,
+    "rotation": object_entries.RotationEntry,
+    "pushes": object_entries.PushEntry,
+    "fixed": object_entries.FixedEntry,
     "floor": entries.FloorEntry,
-    "light": entries.LightEntry,
+    "light": picture_entries.LightEntry,
     "parameters": entries.ParameterEntry,
 }
 
@@ -78,11 +79,14 @@ def _default(field: Any) -> str:
 
 def _value(kind: Any) -> str:
     """What is written there, in words."""
-    if kind is entries.Colour:
+    if kind is Colour:
         return "colour"
     origin, arguments = typing.get_origin(kind), typing.get_args(kind)
     if origin is typing.Annotated:
-        if arguments[0] == typing.get_args(entries.Colour)[0]:
+        open_one = next((m for m in arguments[1:] if isinstance(m, Open)), None)
+        if open_one is not None:
+            return f"{open_one.unit}, {'`[low, high]` ' if open_one.ranges else ''}or `unknown`"
+        if arguments[0] == typing.get_args(Colour)[0]:
             return "colour" if kind != entries.Gravity else "m/s^2, three of them"
         unit = next((m.unit for m in arguments[1:] if isinstance(m, In)), None)
         return (unit or "number") if unit is not None else _value(arguments[0])

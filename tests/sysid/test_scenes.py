@@ -132,7 +132,7 @@ def test_every_estimate_goes_through_the_transforms_of_torch(text, name):
         ("block:", "floor:", "cannot be called 'floor'"),
         ("camera:", "camera: [", "this is not YAML"),
         ("time_step:", "floor: {}\ntime_step:", "line 23: 'floor' is there twice"),
-        ("  eye: [0, 1.5, 6]\n", "", "line 5: camera: the entry 'eye' is missing"),
+        ("  eye: [0, 1.5, 6]\n", "", "line 5: camera: eye is missing: give eye and target"),
         ("[1.2, 0.2, -0.3]", "[1.2, 0.2, -0.3 km/h]", "unknown unit 'h'"),
     ],
 )

@@ -7,9 +7,10 @@ import pytest
 import torch
 from typer.testing import CliRunner
 
+from nablasim import physics as ph
 from nablasim.sysid import control
 from nablasim.sysid.cli import app
-from nablasim.sysid.control.descent import QuasiNewton
+from nablasim.sysid.control.optimisers import QuasiNewton
 from nablasim.sysid.experiments import imperfect, pendula, rates, smoke
 from nablasim.sysid.experiments.answers import Fitted, Missing
 from nablasim.sysid.experiments.control_cloth import CONTROL_CLOTH, Throw
@@ -18,7 +19,7 @@ from nablasim.sysid.experiments.control_walker import Walker, walker
 from nablasim.sysid.experiments.controls import TASKS
 from nablasim.sysid.experiments.jellyfish import bell, kinds_of_edges
 from nablasim.sysid.experiments.reproduce import reproduce
-from nablasim.sysid.experiments.steering import CENTRE, PICTURE, RANDOM, train
+from nablasim.sysid.experiments.steering import CENTRE, PICTURE, RANDOM, Trained, train
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -192,3 +193,22 @@ def test_steps_are_timed_forward_and_backward():
     assert result["tets"] == 96 and len(result["rates"]) == 4
     physics, _, back, both = result["rates"]
     assert physics > both > 0 and back > both
+
+
+def test_a_motion_that_diverged_leaves_a_gap_in_the_curves(monkeypatch):
+    task = TASKS["walker"]
+    stage = task.staged("ci")
+    whole, calls = control.Task.motion, []
+
+    def diverging(self, *given):
+        calls.append(1)
+        if len(calls) == 2:
+            raise ph.Diverged("diverged", "walker", 1)
+        return whole(self, *given)
+
+    monkeypatch.setattr(control.Task, "motion", diverging)
+    item = Trained(stage, PICTURE, 0, 2)
+    result = item.run()
+    assert np.isnan(result["misses"][1][0]) and len(result["misses"]) == 3
+    chapter = task.chapter("ci", [item], [result])
+    assert len(chapter.tables[0].rows) >= 1 and len(chapter.plates) == 1

@@ -67,8 +67,9 @@ class Array(Readable):
 
     # -- gradient
     @property
-    def grad(self) -> Array | None:
+    def grad(self) -> Array | Any:
         """The gradient that `backward` adds to; None for arrays that carry none."""
+        # To type checkers it is there: only who asked for a gradient reads it.
         if self._parent is not None:
             return self._grad_in_parent(*self._parent)
         memory = self._grad_memory()

@@ -145,6 +145,7 @@ class Kernel:
     def __repr__(self) -> str:
         return f"<kc.kernel {self.name}>"
 
+    @public
     def __reduce__(self) -> Any:
         if sent_by_value(self):
             return Kernel, (self.source.function, self.options)
@@ -555,6 +556,7 @@ def check_device(device: str | None, plan: Plan, args: Sequence[Any]) -> str:
     return where
 
 
+@public
 def kernel(
     function: Callable[..., Any] | None = None, *, loop_tape: str = "all", lanes: int | None = None, block: int = 0
 ) -> Any:
@@ -572,6 +574,7 @@ def kernel(
         raise WrongChoice(f"block cannot be {block!r}", advice="choose a multiple of 16, or 0 for launches of any size")
     options = Options(loop_tape, lanes, block)
 
+    @public
     def make(f: Callable[..., Any]) -> Kernel:
         if not inspect.isfunction(f):
             raise WrongUse(f"@kc.kernel makes a kernel of a function, not of {f!r}", advice="write it above a `def`")

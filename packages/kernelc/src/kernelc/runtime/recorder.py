@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
-from ..errors import CudaError, CutGradient, Overwritten, caller
+from ..errors import CudaError, CutGradient, Overwritten, WrongUse, caller, public
 from ..structs import arrays_in, kept
 from . import launches
 from .arrays import Array
@@ -151,6 +151,7 @@ class Recorder(Player):
         self.entries.append(entry)
         return True
 
+    @public
     def record(
         self, backward: Callable[[], Any], reads: Sequence[Any] = (), writes: Sequence[Any] = (),
         forward: Callable[[], Any] | None = None, tangent: Callable[..., Any] | None = None,
@@ -162,6 +163,9 @@ class Recorder(Player):
         gets the tangents of `reads`, each a NumPy array with an axis of tangents in front (None for integers), and
         returns those of `writes` in the same form.
         """
+        if not callable(backward):
+            raise WrongUse(f"what tape.record puts on a tape is a function, not {backward!r}",
+                           advice="write tape.record(backward, reads=[…], writes=[…])")  # fmt: skip
         reads, writes = arrays_in(reads), arrays_in(writes)
         entry = Entry("operation", len(self.entries), name=_name_of(backward))
         entry.backward, entry.tangent, entry.place = backward, tangent, caller()

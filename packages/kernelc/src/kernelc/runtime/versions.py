@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from .. import _native
-from ..errors import Overwritten, WrongChoice
+from ..errors import Overwritten, WrongChoice, public
 from . import recording, strips
 from .arrays import Array
 from .entries import Entry, Need
@@ -36,6 +36,7 @@ class Versions:
     _dry: Any = None
     """While steps are recorded that have run already (repeats.Dry)."""
 
+    @public
     def __init__(self, on_overwrite: str = "copy"):
         if on_overwrite not in ("copy", "error"):
             raise WrongChoice(f"on_overwrite cannot be {on_overwrite!r}", advice='choose one of "copy", "error"')

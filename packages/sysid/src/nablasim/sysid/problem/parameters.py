@@ -179,7 +179,8 @@ class Space:
             else:
                 found = param.into(value)
             for name, content in found.items():
-                if name in made:
+                # What is given its own parameter changes it: one rod of two.
+                if name in made and name not in param.given:
                     both = f"{by[name]!r} and {param.name!r}"
                     raise ValueError(f"{both} both decide {name!r} of the model: search for one of them")
                 made[name], by[name] = content, param.name

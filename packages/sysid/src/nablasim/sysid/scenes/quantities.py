@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -84,6 +85,50 @@ Direction = tuple[Number, Number, Number]
 
 UNKNOWN = "unknown"
 """What stands in a scene file where nobody knows: it is found from the track first, and then with the pixels."""
+
+
+@dataclass(frozen=True)
+class Range:
+    """What a file says of a number that nobody knows exactly: `[low, high]`, or `unknown`, which has no ends."""
+
+    low: float = -math.inf
+    high: float = math.inf
+
+    @property
+    def unknown(self) -> bool:
+        return self.low == -math.inf
+
+
+@dataclass(frozen=True)
+class Open:
+    """Marks a number that may be written with a unit, as a range, or as `unknown` (`ranges`: whether it can be one)."""
+
+    unit: str
+    ranges: bool = True
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        return core_schema.no_info_plain_validator_function(self.read)
+
+    def read(self, given: Any) -> float | Range:
+        if isinstance(given, Range):
+            return given
+        if given == UNKNOWN:
+            return Range()
+        if not isinstance(given, (list, tuple)):
+            return to_number(given, self.unit)
+        if not self.ranges or len(given) != 2:
+            form = f"a number, [low, high] or `{UNKNOWN}`" if self.ranges else f"a number or `{UNKNOWN}`"
+            raise ValueError(f"write {form}, not {list(given)!r}")
+        low, high = (to_number(end, self.unit) for end in given)
+        if not low < high:
+            raise ValueError(f"a range is its lower end first, and then a higher one, not {list(given)!r}")
+        return Range(low, high)
+
+
+OpenAngle = Annotated[float | Range, Open("deg")]
+OpenLength = Annotated[float | Range, Open("m")]
+OpenSpin = Annotated[float | Range, Open("rad/s")]
+MaybeLength = Annotated[float | Range, Open("m", ranges=False)]
 
 
 def _unknown(given: Any, read: ValidatorFunctionWrapHandler) -> Any:

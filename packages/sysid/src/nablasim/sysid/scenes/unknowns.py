@@ -19,7 +19,8 @@ from numpy.typing import NDArray
 
 from nablasim.sysid.problem import Param
 from nablasim.sysid.scenes.build import Stage
-from nablasim.sysid.scenes.entries import RigidEntry
+from nablasim.sysid.scenes.object_entries import RigidEntry
+from nablasim.sysid.scenes.pendula import open_params
 from nablasim.sysid.scenes.reading import Script
 
 Vector = NDArray[np.float64]
@@ -49,6 +50,8 @@ def settled(
 
     `look` is `sysid.look`: this room comes before it.
     """
+    if script.entries.pendula:
+        return script, open_params(script), []
     name = next((n for n, entry in script.entries.objects.items() if entry.unknown), None)
     if name is None:
         return script, [], []
