@@ -237,6 +237,16 @@ def test_memory_is_free_when_its_arrays_are_gone():
     assert gone() is None
 
 
+def test_tapes_that_hold_much_are_not_kept(counted, monkeypatch):
+    """Of four arrays of 5 doubles, all but the largest are 120 bytes."""
+    monkeypatch.setattr(repeats, "_MOST_BYTES", 119)
+    loop(arrays(), 6)
+    assert counted["along"] == 0
+    monkeypatch.setattr(repeats, "_MOST_BYTES", 120)
+    loop(arrays(), 6)
+    assert counted["along"] == 4
+
+
 def test_what_is_asked_of_an_open_tape_is_known(counted):
     x = arrays()
     asked = []

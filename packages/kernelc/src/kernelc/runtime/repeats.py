@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 MOST = 4
 """How many programs are kept that begin with the same launch, and how many by one piece of memory."""
 _SAMPLE = 32
+_MOST_BYTES = 1 << 26
+"""What is kept holds memory. Where launches take long, because they work on much, recording takes little beside them."""
 
 
 class Kept:
@@ -256,8 +258,8 @@ def look(tape: Tape) -> None:
     # Only whether it pays depends on this: what is launched again is compared.
     stride = max(1, len(entries) // _SAMPLE)
     sample = [entries[0], *entries[::-stride]]
-    key = (len(entries), *[hash((id(e.plan), e.block, *[a._storage.number for a in e.written])) for e in sample])
-    if key in plan.seen and is_plain(tape):
+    key = (len(entries), *[hash((id(e.plan), e.block, *[a._storage.number for a in e.arrays])) for e in sample])
+    if key in plan.seen and is_plain(tape) and _held_by(tape) <= _MOST_BYTES:
         tape._kept = Kept(tape)
     plan.seen[key] = None
     while len(plan.seen) > 4 * MOST:
@@ -269,6 +271,12 @@ def keep(tape: Tape, kept: Kept) -> None:
     if tape._opened == 1 and not kept.plan.stale():
         kept.take_over(tape)
         kept.add()
+
+
+def _held_by(tape: Tape) -> int:
+    """The bytes of all that its launches work on, but the largest piece, and of its copies."""
+    sizes = [0 if s.data is None else s.data.nbytes for s in tape._versions]
+    return sum(sizes) - max(sizes, default=0) + tape.memory()
 
 
 def is_plain(tape: Tape) -> bool:
