@@ -94,7 +94,7 @@ def _steady(outcome: Outcome, measure: str, name: str) -> str:
 
 
 def steadiness(rounds: Sequence[Sample]) -> tuple[float, float, float]:
-    """The median of the seconds; half the distance of their quartiles, as a part of it; CPU time by time on the wall."""
+    """The median of the seconds; half the distance of their quartiles, as a part of it; CPU time by wall time."""
     seconds = sorted(s.seconds for s in rounds)
     middle = median(seconds)
     quarter = (len(seconds) - 1) / 4

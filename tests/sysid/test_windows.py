@@ -22,7 +22,7 @@ def cart():
 
 
 def near(state, action):
-    return -state["cart.q"][0] ** 2 - 0.1 * state["cart.qd"][0] ** 2 - 0.001 * action["cart.torque"].square().sum()
+    return -(state["cart.q"][0] ** 2) - 0.1 * state["cart.qd"][0] ** 2 - 0.001 * action["cart.torque"].square().sum()
 
 
 def gone(state):
@@ -140,6 +140,7 @@ def test_a_reward_ends_where_the_motion_does():
 
 def test_what_acts_on_copies_is_drawn_with_their_start():
     """A parameter that is not of the state: each copy has its own damping, and keeps it until it begins anew."""
+
     def start(random, copies):
         return {"cart.rail.damping": random.uniform(0.0, 5.0, copies)}
 

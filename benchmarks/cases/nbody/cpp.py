@@ -1,5 +1,6 @@
-"""By hand: the plain double loop on one thread; and bodies in the SIMD lanes of the machine, which gather both parts of the
-adjoint, on as many threads as there are."""
+"""By hand: the plain double loop on one thread; and bodies in the SIMD lanes of the machine, which gather both parts of
+the adjoint, on as many threads as there are.
+"""
 
 import numpy as np
 

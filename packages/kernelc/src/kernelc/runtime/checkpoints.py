@@ -252,9 +252,8 @@ class _Spy:
         self.written: dict[Any, Array] = {}
 
     def _launch(
-        self, plan: Any, args: list[Any], dim: tuple[int, ...], device: str, parts: int = 1,
-        block: bytes | None = None,
-    ) -> None:  # fmt: skip
+        self, plan: Any, args: list[Any], dim: tuple[int, ...], device: str, parts: int = 1, block: bytes | None = None
+    ) -> None:
         known = {i: self.ledger.canonical(args[i]) for i in plan.arrays}
         for a in known.values():
             self.read.setdefault(a._storage, a.root)

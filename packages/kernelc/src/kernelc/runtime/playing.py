@@ -45,11 +45,11 @@ class Player(Versions):
                 # Both sweeps are built in one run of the tool chain.
                 plan.variant.binaries([("forward", frozenset()), ("adjoint", entry.adjoint)], plan.contiguous, total)
             binary = launches.prepare(plan, total)
+        if block is None:
+            block = launches.block_of(plan, entry.args, head)
         if plan.variant.records:
             entry.record = _native.Record()
-            head = head[:32] + struct.pack("<q", entry.record.pointer)
-        if block is None or plan.variant.records:
-            block = launches.block_of(plan, entry.args, head)
+            block = block[:32] + struct.pack("<q", entry.record.pointer) + block[len(head) :]
         entry.block = block
         watched = entry.watched if total > 1 else ()
         if watched:

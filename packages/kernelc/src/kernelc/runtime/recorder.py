@@ -10,6 +10,7 @@ from ..errors import CudaError, CutGradient, Overwritten, WrongUse, caller, publ
 from ..structs import arrays_in, kept
 from . import launches
 from .arrays import Array
+from .content import check_copied
 from .creation import refresh
 from .entries import Entry
 from .kernels import Plan
@@ -35,6 +36,9 @@ class Recorder(Player):
         uses, variant = self._ledger.uses, plan.variant
         entry = Entry("launch", len(self.entries), plan, dim, device, parts)
         entry.args = args
+        for a in args:
+            if a.__class__ is not Array and a.__class__ is not float and a.__class__ is not int:
+                check_copied(a)
         # Values as they are now: what a user passes may change before the tape runs again, or backwards.
         entry.args = args = [
             (a if a._storage in uses else self._ledger.canonical(a, entry)) if a.__class__ is Array

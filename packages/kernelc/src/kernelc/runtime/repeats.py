@@ -31,7 +31,7 @@ MOST = 4
 """How many programs are kept that begin with the same launch, and how many by one piece of memory."""
 _SAMPLE = 32
 _MOST_BYTES = 1 << 26
-"""What is kept holds memory. Where launches take long, because they work on much, recording takes little beside them."""
+"""What is kept holds memory. Where launches work on much, and take long, recording takes little beside them."""
 
 
 class Kept:

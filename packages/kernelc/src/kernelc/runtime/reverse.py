@@ -320,8 +320,8 @@ class Sweep:
         return found
 
     def _memory(self, entry: Entry, i: int) -> tuple[int, Data, bool, Data | None, int, int]:
-        """Where the content of an argument was; whether it lies densely, and its gradient, too; that and its address, if
-        it is known; where the final content is."""
+        """Where the content of an argument was; whether it lies densely, and its gradient, too; that, and its address
+        if it is known; where the final content is."""
         a = entry.args[i]
         copy = self.copies.get(entry.needs[i]) if i in entry.needs else None
         content, address = a._data, a._address

@@ -54,8 +54,8 @@ class Storage:
     """A piece of memory: when it was written, its gradient, and which arrays look at it."""
 
     __slots__ = (
-        "__weakref__", "_place", "borrowed", "carries", "data", "grad", "grad_at", "kin", "members", "number", "ours", "readers",
-        "repeats", "source", "tensors", "version",
+        "__weakref__", "_place", "borrowed", "carries", "data", "grad", "grad_at", "kin", "members", "number", "ours",
+        "readers", "repeats", "source", "tensors", "version",
     )  # fmt: skip
 
     def __init__(self, source: Data | None = None) -> None:

@@ -77,6 +77,9 @@ class Versions:
         outer = recording.outer(self)
         return bool(outer) and any(other._carries(array) for other in outer)
 
+    def _carries_storage(self, storage: Storage) -> bool:
+        return storage in self._active or any(storage in other._active for other in recording.outer(self))
+
     def _activate(self, carriers: Sequence[Array]) -> None:
         """These arrays carry a gradient on this tape."""
         for a in carriers:

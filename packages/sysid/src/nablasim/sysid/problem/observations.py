@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from nablasim import physics as ph
 from nablasim.sysid.problem.losses import Loss, Pixels
 from nablasim.sysid.problem.simulation import Seen, quantity
-from nablasim.sysid.video import Track, Video
+from nablasim.sysid.video import Track, Video, check_noise
 
 CHUNK = 128
 """Pictures drawn at once: more take more memory and are not faster."""
@@ -86,6 +86,7 @@ class States:
     noise: float | None = None
 
     def __init__(self, *names: str, noise: float | None = None):
+        check_noise(noise)
         object.__setattr__(self, "names", names)
         object.__setattr__(self, "noise", noise)
 
@@ -171,6 +172,9 @@ class Pictures:
     alike: int = 1
     bob: tuple[float, ...] = ()
     pivot: tuple[float, float, float] = (0.0, 0.0, 0.0)
+
+    def __post_init__(self) -> None:
+        check_noise(self.noise)
 
     def bind(self, model: Any, target: Any) -> Bound:
         if not isinstance(target, Video):
