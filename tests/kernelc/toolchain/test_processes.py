@@ -10,7 +10,8 @@ import time
 
 import pytest
 
-from kernelc.toolchain import build_many, cache
+from kernelc.toolchain import build_many, cache, compiler
+from kernelc.toolchain.build import _about, _keys
 
 WORKER = """
 import ctypes, json, os, sys, time
@@ -25,6 +26,10 @@ assert all(ctypes.CDLL(str(libraries[str(n)])).answer() == n for n in numbers)
 print("done", flush=True)
 """
 TEXT = 'extern "C" __attribute__((visibility("default"))) long answer() { return %d; }\n'
+
+
+def key_of(text: str) -> str:
+    return _keys({"k": text}, _about(compiler(), ()))["k"]
 
 
 def test_ten_processes_on_an_empty_cache_build_once(root, make_counting, process, tmp_path):
@@ -80,7 +85,7 @@ def test_a_build_killed_at_any_moment_does_no_harm(root, process, answer, whole_
         if not whole_group:
             worker.stdout.close()
     assert -signal.SIGKILL in stages
-    with cache.workplace("0123456789abcdef") as folder:
+    with cache.workplace(["000"]) as folder:
         assert list((root / "aside").iterdir()) == [folder]
     assert list(root.rglob("*.draft")) == []
 
@@ -89,30 +94,34 @@ def test_the_next_build_removes_what_killed_ones_left(root, process):
     """Whatever it builds; but nothing of a build that is under way."""
     holder = process(
         "import time\nfrom kernelc.toolchain import cache\n"
-        "with cache.workplace('3') as folder:\n    print(folder, flush=True)\n    time.sleep(600)\n"
+        "with cache.workplace(['333']) as folder:\n    print(folder, flush=True)\n    time.sleep(600)\n"
     )
     try:
         busy = holder.stdout.readline().strip()
-        for stripe in (*"012456789abcdef", "probe"):
+        for stripe in ("000", "222", "fff", "probe"):
             (root / "aside" / f"{stripe}-left").mkdir()
             (root / "aside" / f"{stripe}-left" / "kernel.so").touch()
         (root / "aside" / "somebody's notes").mkdir()
-        with cache.workplace("0") as folder:
+        with cache.workplace(["000"]) as folder:
             left = {p.name for p in (root / "aside").iterdir()}
             assert left == {folder.name, os.path.basename(busy), "somebody's notes"}
     finally:
         holder.kill()
         holder.communicate()
-    with cache.workplace("0") as folder:
+    with cache.workplace(["000"]) as folder:
         assert {p.name for p in (root / "aside").iterdir()} == {folder.name, "somebody's notes"}
 
 
 def test_the_lock_of_a_dead_process_does_not_block(root, process, answer):
+    stripe = key_of(TEXT % 1)[:3]
     holder = process(
         "import time\nfrom kernelc.toolchain import cache\n"
-        "with cache.workplace('0123456789abcdef'):\n    print('held', flush=True)\n    time.sleep(600)\n"
+        f"with cache.workplace(['{stripe}']):\n    print('held', flush=True)\n    time.sleep(600)\n"
     )
     assert holder.stdout.readline() == "held\n"
+    # Whoever builds something else does not wait.
+    other = next(n for n in range(2, 100) if key_of(TEXT % n)[0] == stripe[0] and key_of(TEXT % n)[:3] != stripe)
+    assert answer(build_many({"other": TEXT % other})["other"]) == other
     built = []
     waiting = threading.Thread(target=lambda: built.append(build_many({"k": TEXT % 1})["k"]))
     waiting.start()

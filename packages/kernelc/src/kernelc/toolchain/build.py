@@ -76,8 +76,9 @@ def cook(sources: Mapping[str, str], recipe: Recipe) -> dict[str, Path]:
     found = {key: cache.find(key, recipe.product) for key in keys.values()}
     missing = [key for key, library in found.items() if library is None]
     if missing:
-        wanted = {keys[name]: (name, text) for name, text in sources.items() if keys[name] in missing}
-        found |= _build_missing(wanted, recipe)
+        wanted = [(keys[name], (name, text)) for name, text in sources.items() if keys[name] in missing]
+        for start in range(0, len(wanted), cache.BATCH):
+            found |= _build_missing(dict(wanted[start : start + cache.BATCH]), recipe)
     return {name: library for name, key in keys.items() if (library := found[key])}
 
 

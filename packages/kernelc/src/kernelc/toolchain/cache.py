@@ -3,7 +3,7 @@
     kernels/<key>/     kernel.so or kernel.fatbin, its source, SHA256SUMS (readable by sha256sum -c) with the key
     probe/             what the probe found out about each compiler
     compilers/         those that have built something: their kernels serve where there is no compiler any more
-    locks/             one file per stripe: the first digit of a key, or "probe"
+    locks/             one file per stripe: the first three digits of a key, or "probe"
     aside/<stripe>-*/  builds under way; what killed ones have left is removed by the next build
     failed/            the sources that a compiler refused
     cmake/             projects for an IDE (KERNELC_CMAKE=1)
@@ -30,7 +30,9 @@ from kernelc.config import config
 from kernelc.errors import CacheNotWritable
 
 NAME, SUMS = "kernel", "SHA256SUMS"
-_STRIPES = (*"0123456789abcdef", "probe")
+BATCH = 128
+"""Entries that one build holds the locks of at a time: each is an open file, of which some systems allow 256."""
+_DIGITS = 3
 Answer = TypeVar("Answer")
 
 _REFUSALS = {
@@ -134,15 +136,19 @@ def answered(path: Path, read: Callable[[], Answer | None], ask: Callable[[Path]
 
 def stripe(key: str) -> str:
     """The lock that guards the entry `key`."""
-    return key[0]
+    return key[:_DIGITS]
+
+
+def _is_stripe(name: str) -> bool:
+    return name == "probe" or (len(name) == _DIGITS and set(name) <= set("0123456789abcdef"))
 
 
 @contextmanager
 def workplace(stripes: Iterable[str]) -> Iterator[Path]:
     """Hold the locks of `stripes` and give an empty folder on the same disk, which is gone afterwards.
 
-    Locks are taken in sorted order, so that two batches never wait for each other. There are few of them: a batch of a
-    thousand kernels needs no thousand open files, and no lock file ever has to be cleaned away.
+    Locks are taken in sorted order, so that two batches never wait for each other. There are 4,096 of them: enough that
+    large builds of different kernels seldom wait for one another, and few enough that no lock file has to be removed.
     """
     import tempfile
 
@@ -171,7 +177,7 @@ def _remove_left(aside: Path, stripe: str) -> None:
 def _remove_other_left(root: Path, held: set[str]) -> None:
     """The same for other stripes, where nobody is building: nobody is waited for, so no two builds can wait in turn."""
     for name in {path.name.partition("-")[0] for path in (root / "aside").iterdir()} - held:
-        if name in _STRIPES:
+        if _is_stripe(name):
             with suppress(BlockingIOError), _lock(root / "locks" / name, wait=False):
                 _remove_left(root / "aside", name)
 
