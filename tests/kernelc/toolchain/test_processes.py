@@ -137,7 +137,7 @@ def test_a_forked_child_does_not_keep_the_lock(root, process, answer):
     """The parent dies while it holds the lock, its child lives on."""
     holder = process(
         "import os, time\nfrom kernelc.toolchain import cache\n"
-        "with cache.workplace('0123456789abcdef'):\n    child = os.fork()\n    if child:\n"
+        f"with cache.workplace(['{key_of(TEXT % 1)[:3]}']):\n    child = os.fork()\n    if child:\n"
         "        print(child, flush=True)\n        os._exit(0)\n    time.sleep(600)\n"
     )
     child = int(holder.stdout.readline())
