@@ -327,7 +327,7 @@ def stub_of_types(names: list[str]) -> list[str]:
         "", "MYPY = False", 'if os.name == "":', *[f"    {n}: Any" for n in ["Array", *names]],
         "if not MYPY:", *[f"    from ._unknown import {n} as {n}  # pyright: ignore" for n in names], "",
         "    class Array(Protocol):", *[f"        {line}" for line in array], "",
-        *struct, f'    """{types.struct.__doc__}"""',
+        *struct, f'    """{inspect.getdoc(kc.struct).splitlines()[0]}"""',
     ]  # fmt: skip
 
 

@@ -382,6 +382,17 @@ def test_gradients_through_contact_are_central_differences():
         assert found == pytest.approx((up - down) / 2e-6, rel=1e-5, abs=1e-8), name
 
 
+def test_a_step_that_is_not_solved_is_an_error_that_names_the_robot(monkeypatch):
+    from nablasim.physics.laws.articulated import robots
+
+    robot = ph.Robot().add_link("box", ph.Box(0.4, 0.2, 0.3), mass=2.0).add_joint("root", "free", child="box")
+    model = ph.Scene().add_robot("it", robot, q=[0, 0.09, 0, 0, 0, 0, 1]).add_ground("floor").build(real="float64")
+    monkeypatch.setitem(robots.UNSOLVED, "float64", -1.0)
+    with pytest.raises(ph.NotConverged, match=r"^it: the equations of .* in step 1 ") as told:
+        ph.rollout(model, dt=1e-3, steps=2)
+    assert (told.value.thing, told.value.step) == ("it", 1)
+
+
 # -- what is seen
 def test_corners_of_links_move_with_them_and_have_gradients(tmp_path):
     robot = two_links()

@@ -195,3 +195,13 @@ def test_what_numpy_would_make_other_numbers_of_is_refused(value, words):
 def test_a_scene_says_where_gradients_go(make):
     with pytest.raises(ValueError, match=r"requires a gradient.*model\.replace"):
         ph.Scene().add_rigid("ball", ph.Sphere(0.1), mass=1.0, pos=make([0.0, 1.0, 0.0], requires_grad=True))
+
+
+def test_what_an_adder_from_elsewhere_wrote_is_whole_or_not_there():
+    scene = ph.Scene().add_rigid("ball", ph.Sphere(0.1), density=100.0)
+    with pytest.raises(KeyError), scene.draft() as draft:
+        draft.rows("struts", 1)
+        draft.things["cube"]
+    with scene.draft() as draft:
+        assert "struts" not in draft.count
+        assert draft.things["ball"].rows["bodies"].count == 1

@@ -75,6 +75,15 @@ def test_a_wrong_frame_rate_is_not_certified_and_leaves_restitution(bounce: sysi
     assert right.low < 0.7 < right.high
 
 
+def test_what_is_not_round_is_no_ball(tmp_path: Path) -> None:
+    way = filmed.thrown(40, 200, 0.4 * PER_METRE, -2.6 * PER_METRE, 9.81 * PER_METRE)
+    ball, box = (sysid.look(filmed.Film(way, 32, **shape).write(tmp_path / f"{len(shape)}.mp4"))
+                 for shape in ({}, {"box": (13.0, 8.0)}))  # fmt: skip
+    assert one(ball, "throw", "diameter").certified and one(ball, "throw", "gravity", diameter=0.12).certified
+    for name, known in (("diameter", {}), ("gravity", {"diameter": 0.12})):
+        assert "it is no ball" in str(one(box, "throw", name, **known))
+
+
 def test_the_length_of_a_pendulum_that_swings_wide(swing: sysid.Look) -> None:
     found = one(swing, "swing", "bob.length")
     assert found.certified and found.low < 0.8 < found.high and found.high - found.low < 0.06

@@ -177,7 +177,7 @@ class Case:
         with contextlib.suppress(kc.NotDifferentiable):
             plan.variant.adjoint(seeds)
             made.append((plan.variant, "adjoint", seeds, plan.contiguous))
-            made.append((plan.variant, "tangent2", seeds, plan.contiguous))
+            made.append((plan.variant, "tangent4", seeds, plan.contiguous))
             moving = plan.variant.adjoint_reads(seeds)[1] & seeds
             made.append((plan.variant, tangent_name(1, seeds), moving, plan.contiguous))
         return made

@@ -202,7 +202,7 @@ def built():
         for dense in (frozenset(range(len(kinds))), frozenset(always)):
             jobs.append((plan.variant, "forward", frozenset(), dense))
             for n in range(1, len(reals) + 1):
-                for which in ("adjoint", "tangent2"):
+                for which in ("adjoint", "tangent4"):
                     jobs += [(plan.variant, which, frozenset(s), dense) for s in itertools.combinations(reals, n)]
     prebuild(jobs)
 

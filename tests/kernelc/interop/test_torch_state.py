@@ -124,6 +124,9 @@ def test_graphs_that_refer_to_a_changed_input_are_freed():
 
 
 def test_memory_does_not_grow_over_many_calls():
+    from kernelc.torch import kept
+
+    others = set(kept.tickets)  # of graphs that other tests left, if torch still holds them
     x = leaf()
     for f in (kc.torch.function(_squared), kc.torch.op(square, 5, outputs=[5])):
         f(x).sum().backward()
@@ -132,9 +135,7 @@ def test_memory_does_not_grow_over_many_calls():
             x.grad = None
             f(x).sum().backward()
         assert len(gc.get_objects()) - before < 10
-    from kernelc.torch import kept
-
-    assert not kept.tickets
+    assert set(kept.tickets) <= others
 
 
 # -- buffers from outside

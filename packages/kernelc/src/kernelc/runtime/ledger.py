@@ -19,6 +19,8 @@ class Ledger:
         """What used a piece of memory first, and the user's line that did."""
         self.twins: dict[Storage, Storage] = {}
         self.busy: dict[Storage, None] = {}
+        self.detached = False
+        """Whether what shares the memory of a leaf may be meant as a constant, as `t.detach()` of torch is."""
         self.foreign: dict[Storage, str] = {}
 
     def canonical(self, a: Array, entry: Entry | None = None) -> Array:
@@ -37,6 +39,11 @@ class Ledger:
             first, second = self.use(known._storage), _described(entry, a._storage, caller())
             raise Overlap(f"{first} and {second} share the same memory, and both require gradients",
                           advice="use one of them twice")  # fmt: skip
+        if known.requires_grad and self.detached and known.root is known:
+            first, second = self.use(known._storage), _described(entry, a._storage, caller())
+            raise Overlap(f"{second} shares memory with {first}, which requires a gradient: whether it does, too, "
+                          "cannot be told", advice="use the array that the function was given; or a constant with "
+                          "memory of its own: t.detach().clone()")  # fmt: skip
         return known
 
     def enter(self, a: Array, entry: Entry | None = None) -> None:

@@ -19,7 +19,7 @@ from .versions import Versions
 class Player(Versions):
     """Launches on the CPU, on a GPU and in the interpreter, once and again."""
 
-    def _run_first(self, entry: Entry) -> None:
+    def _run_first(self, entry: Entry, block: bytes | None = None) -> None:
         """Run a launch where it belongs, and remember how to do so again."""
         plan, args, dim = entry.plan, entry.args, entry.dim
         assert plan is not None
@@ -32,21 +32,22 @@ class Player(Versions):
         elif entry.device == "cuda":
             self._run_on_gpu(entry)
         else:
-            self._run(entry)
+            self._run(entry, block)
 
-    def _run(self, entry: Entry) -> None:
+    def _run(self, entry: Entry, block: bytes | None = None) -> None:
         plan = entry.plan
         assert plan is not None
         launches.apply_settings()
         total, head = launches.packed(entry.dim)
+        if block is None:
+            block = launches.block_of(plan, entry.args, head)
         if entry.active and plan.binaries[total >= plan.width] is None:
             # Both sweeps are built in one run of the tool chain.
             plan.variant.binaries([("forward", frozenset()), ("adjoint", entry.adjoint)], plan.contiguous, total)
         binary = launches.prepare(plan, total)
         if plan.variant.records:
             entry.record = _native.Record()
-            head = head[:32] + struct.pack("<q", entry.record.pointer)
-        block = launches.block_of(plan, entry.args, head)
+            block = block[:32] + struct.pack("<q", entry.record.pointer) + block[len(head) :]
         if entry.watched and total > 1:
             seen = self._index_versions(entry)
             self._forward.add_call(lambda: self._watch_again(entry, block, total, seen))

@@ -6,10 +6,11 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
-from ..errors import CudaError, CutGradient, Overwritten, caller
+from ..errors import CudaError, CutGradient, Overwritten, WrongUse, caller, public
 from ..structs import arrays_in, kept
 from . import launches
 from .arrays import Array
+from .content import check_copied
 from .creation import refresh
 from .entries import Entry
 from .kernels import Plan
@@ -20,10 +21,15 @@ from .playing import Player
 class Recorder(Player):
     """Each step is noted with what its adjoint will need, and run."""
 
-    def _launch(self, plan: Plan, args: list[Any], dim: tuple[int, ...], device: str, parts: int = 1) -> None:
-        """Run and record a launch."""
+    def _launch(
+        self, plan: Plan, args: list[Any], dim: tuple[int, ...], device: str, parts: int = 1, block: bytes | None = None
+    ) -> None:
+        """Run and record a launch. `block` is its argument block, if it is known."""
         variant = plan.variant
         entry = Entry(f"launch {len(self.entries)} ({plan.kernel.name})", plan, args, dim, device, parts)
+        for a in args:
+            if a.__class__ is not Array and a.__class__ is not float and a.__class__ is not int:
+                check_copied(a)
         # Values as they are now: what a user passes may change before the tape runs again, or backwards.
         entry.args = args = [
             self._ledger.canonical(a, entry) if a.__class__ is Array else kept(kind, a)
@@ -40,7 +46,7 @@ class Recorder(Player):
             self._plan_adjoint(entry, seeds)
         self._protect([args[i] for i in variant.written], entry)
         try:
-            self._run_first(entry)
+            self._run_first(entry, block)
         except BaseException as error:  # Ctrl-C, too: what was written until then stays
             launches.bump(plan, args)
             # A driver that refuses a launch has written nothing.
@@ -119,6 +125,7 @@ class Recorder(Player):
         self.entries.append(entry)
         return True
 
+    @public
     def record(
         self, backward: Callable[[], Any], reads: Sequence[Any] = (), writes: Sequence[Any] = (),
         forward: Callable[[], Any] | None = None, tangent: Callable[..., Any] | None = None,
@@ -130,6 +137,9 @@ class Recorder(Player):
         gets the tangents of `reads`, each a NumPy array with an axis of tangents in front (None for integers), and
         returns those of `writes` in the same form.
         """
+        if not callable(backward):
+            raise WrongUse(f"what tape.record puts on a tape is a function, not {backward!r}",
+                           advice="write tape.record(backward, reads=[…], writes=[…])")  # fmt: skip
         reads, writes = arrays_in(reads), arrays_in(writes)
         label = f"operation {len(self.entries)} ({_name_of(backward)})"
         entry = Entry(label, backward=backward, tangent=tangent, place=caller(), reads=reads, writes=writes)

@@ -99,7 +99,9 @@ class Retraced:
         self.at += 1
         return entry
 
-    def _launch(self, plan: Plan, args: list[Any], dim: tuple[int, ...], device: str, parts: int = 1) -> None:
+    def _launch(
+        self, plan: Plan, args: list[Any], dim: tuple[int, ...], device: str, parts: int = 1, block: bytes | None = None
+    ) -> None:
         entry = self._next()
         if entry.plan is not plan or entry.dim != dim or entry.device != device or entry.parts != parts:
             raise Changed
@@ -108,7 +110,8 @@ class Retraced:
         total, head = launches.packed(dim)
         binary = launches.prepare(plan, total)
         try:
-            failure = strips.launch(binary, launches.block_of(plan, args, head), total, args, parts)
+            block = block or launches.block_of(plan, args, head)
+            failure = strips.launch(binary, block, total, args, parts)
         finally:
             launches.bump(plan, args)
         if failure is not None or binary.prints:

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from .. import _native
-from ..errors import Overwritten, WrongChoice
+from ..errors import Overwritten, WrongChoice, public
 from . import recording, strips
 from .arrays import Array
 from .entries import Entry, Need
@@ -26,6 +26,7 @@ from .storage import Storage, clock
 class Versions:
     """What a tape remembers of memory, beside its steps and programs."""
 
+    @public
     def __init__(self, on_overwrite: str = "copy"):
         if on_overwrite not in ("copy", "error"):
             raise WrongChoice(f"on_overwrite cannot be {on_overwrite!r}", advice='choose one of "copy", "error"')
@@ -61,6 +62,9 @@ class Versions:
             return True
         outer = recording.outer(self)
         return bool(outer) and any(other._carries(array) for other in outer)
+
+    def _carries_storage(self, storage: Storage) -> bool:
+        return storage in self._active or any(storage in other._active for other in recording.outer(self))
 
     def _activate(self, carriers: Sequence[Array]) -> None:
         """These arrays carry a gradient on this tape."""

@@ -12,7 +12,7 @@ import torch
 from torch.library import CustomOpDef  # type: ignore[attr-defined]
 
 from .. import types as t
-from ..errors import WrongUse
+from ..errors import WrongUse, public
 from ..runtime import Kernel, launch
 from ..structs import gathered, spread
 from .calls import ELEMENTS, apply
@@ -24,6 +24,7 @@ from .specs import outputs_of, spec_of, token
 _numbers = count(1)
 
 
+@public
 def op(kernel: Kernel, dim: Any, outputs: Sequence[Any] | Callable[..., Any]) -> Operation:
     """Make one kernel an operation of torch. Its last parameters are the outputs, and start as zeros.
 

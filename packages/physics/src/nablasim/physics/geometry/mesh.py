@@ -17,6 +17,7 @@ from scipy.spatial import ConvexHull, QhullError
 
 from nablasim.physics.errors import MeshError
 from nablasim.physics.geometry import topology
+from nablasim.physics.geometry.hulls import outermost
 from nablasim.physics.geometry.mesh_checks import (
     checked_cells,
     checked_vertices,
@@ -194,23 +195,27 @@ class TriMesh:
         vertices, index = join_vertices(self.vertices, tolerance)
         return TriMesh(vertices, index[self.faces])
 
-    def convex_hull(self) -> TriMesh:
+    def convex_hull(self, *, corners: int | None = None) -> TriMesh:
         """The smallest convex surface around the mesh: closed, seen from outside, of vertices of the mesh.
 
         Bodies that are convex, or nearly so, touch by fewer points, and cannot catch in each other's hollows.
+        corners: at most so many, those that stand out the most; the hull then lies a little inside of the whole one.
         """
+        if corners is not None and corners < 4:
+            raise ValueError(f"corners must be at least 4, and is {corners}")
+        points = self.vertices if corners is None else outermost(self.convex_hull().vertices, corners)
         try:
-            hull = ConvexHull(self.vertices)
+            hull = ConvexHull(points)
         except (QhullError, ValueError):
             raise MeshError(
                 f"the {len(self.vertices)} vertices span no volume, and have no convex hull",
                 advice="A flat sheet can be an obstacle or cloth; a body needs a thickness",
             ) from None
-        corners = self.vertices[hull.simplices]
-        normal = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
+        a, b, c = (points[hull.simplices[:, k]] for k in range(3))
+        normal = np.cross(b - a, c - a)
         inward = np.einsum("ni,ni->n", normal, hull.equations[:, :3]) < 0  # Qhull's normals point outward.
         faces = np.where(inward[:, None], hull.simplices[:, [0, 2, 1]], hull.simplices)
-        return TriMesh(self.vertices, faces).compact().read_from(self.file)
+        return TriMesh(points, faces).compact().read_from(self.file)
 
     def compact(self) -> TriMesh:
         """The mesh without the vertices that no face uses."""

@@ -184,7 +184,21 @@ def contacts(load, slides):
             m.way[row] = u
         return changes > 0
 
-    return SimpleNamespace(suppose=suppose, node_twists=node_twists, add_torques=add_torques,
+    @kc.func
+    def take(c: Contacts, p: Poses, m: Touch, dt: float, r: int):
+        """Suppose of each point what its law says at these rates."""
+        origin = load(p.origin[r])
+        for o in range(c.first[r], c.first[r] + c.count[r]):
+            row = c.order[o]
+            i, up = c.point[row], load(c.normal[row])
+            b, arm = c.node[i], arm_of(c, p, i, row, origin)
+            most = load(c.mu[row]) * spring(c, row, gap_of(c, row, arm, origin))
+            u = m.v[b] + kc.cross(m.w[b], arm)
+            u = u - up * kc.dot(u, up)
+            m.slide[row] = 1 if load(c.grip[row]) / dt * kc.length(u) > most else 0
+            m.way[row] = u
+
+    return SimpleNamespace(suppose=suppose, take=take, node_twists=node_twists, add_torques=add_torques,
                            add_stiffness=add_stiffness)  # fmt: skip
 
 

@@ -110,6 +110,14 @@ def joint_laws(load, slides):
         return changed
 
     @kc.func
+    def take(s: Drives, hold, k: int, v: float, a: float, dt: float):
+        """Suppose of dry friction what its law says."""
+        hold[k] = 0
+        if load(s.friction[k]) > 0.0:
+            rub, most = STICK * load(s.apparent[k]) / dt * (v + dt * a), load(s.friction[k])
+            hold[k] = -1 if rub < -most else (1 if rub > most else 0)
+
+    @kc.func
     def residual(t: Tree, s: Drives, hold, now: Now, a, dt: float, rest, r: int):
         """What is left over of the equations, from the torques that `inverse` wrote to `rest`."""
         begin = t.dof_first[r]
@@ -118,8 +126,8 @@ def joint_laws(load, slides):
             if now.push is not None:
                 rest[k] = rest[k] + load(now.push[k])
 
-    return SimpleNamespace(lean=lean, suppose=suppose, joint_torque=joint_torque, joint_stiffness=joint_stiffness,
-                           residual=residual)  # fmt: skip
+    return SimpleNamespace(lean=lean, suppose=suppose, take=take, joint_torque=joint_torque,
+                           joint_stiffness=joint_stiffness, residual=residual)  # fmt: skip
 
 
 LAWS, LAWS_HELD = joint_laws(kept, as_it_is), joint_laws(held, as_supposed)

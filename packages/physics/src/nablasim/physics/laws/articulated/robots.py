@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import kernelc as kc
+from nablasim.physics.errors import NotConverged
 from nablasim.physics.laws.articulated import robots_kernels as kernels
 from nablasim.physics.laws.articulated.bundles import Composite, Motion, Poses, Touch
 from nablasim.physics.laws.articulated.link_bodies import pushes
@@ -54,6 +55,8 @@ if TYPE_CHECKING:
 
 TOLERANCE = {"float64": 1e-22, "float32": 1e-10}
 """The square of how well the equations of a step are solved, before they are corrected once more."""
+UNSOLVED = {"float64": 1e-6, "float32": 1e-4}
+"""Which part of the energy in play may be left over then; more is an error."""
 
 
 def solved(s: Arrays) -> Any:
@@ -61,6 +64,7 @@ def solved(s: Arrays) -> Any:
     n, entries = s.rows("dofs"), s.rows("couplings")
     made = {name: s.scratch(f"robots.{name}", n) for name in ("none", "mid", "bias", "rest", "way", "stiff", "start")}
     made |= {name: s.scratch(f"robots.{name}", entries) for name in ("M", "start_L", "L")}
+    made["left"] = s.scratch("robots.left", s.rows("robots"))
     made["hold"] = s.scratch("robots.hold", n, int)
     kind: Any = Solve
     return kind(tol=s[TOL], **made)
@@ -92,6 +96,7 @@ class Robots(System):
         c = touching(s.base)
         still = [t, b, d, p, memory(s, Motion), memory(s, Composite), c, touch_memory(s, c), x, start, s.dt]
         kc.launch(kernels.predict, n, still, [guess], parts=s.parts)
+        kc.launch(kernels.unsolved, n, [x.left, UNSOLVED[s.real], s.first, s.k], [s.alarm(self.name, 2)], parts=s.parts)
         kind: Any = kernels.Guess
         first = kind(v=s[QD], a=x.start, L=x.start_L, hold=x.hold)
         a, mid = self._corrected(s, p, c, start, first), s.scratch("robots.v_mid", dofs)
@@ -106,6 +111,15 @@ class Robots(System):
                  s.dt]  # fmt: skip
         kc.launch(kernels.correct, s.rows("robots"), given, [a], parts=s.parts)
         return a
+
+    def alarmed(self, a: Arrays, row: int, said: list[int], dt: float) -> Exception:
+        name, _ = owner(a.layout, "robots", row)
+        _, step, left = said
+        return NotConverged(
+            f"{name}: the equations of contact, friction and motors in step {step} of {dt:g} s were not solved: "
+            f"{1e-9 * left:.2g} of the energy in play is left over. Use a shorter dt, or real='float64'",
+            name, step, 1e-9 * left,
+        )  # fmt: skip
 
     def energy(self, s: Step) -> Any:
         p, e = memory(s, Poses), s.scratch("robots.energy", s.rows("robots"))

@@ -172,6 +172,16 @@ def finish(t: Tree, g: Rig, s: Drives, now: Now, a: kc.Array[float], dt: float, 
     advance_coords(t, g, now.q, rate, dt, q_next, r)
 
 
+@kc.kernel(lanes=0)
+def unsolved(left: kc.Array[float], may: float, first: kc.Array[int], k: int, alarm: kc.Array[int, 2]):
+    """Say which steps were not solved: their number, and what is left over in parts of a billion."""
+    r = kc.tid()
+    if alarm[r, 0] == 0 and not left[r] <= may:
+        alarm[r, 0] = 1
+        alarm[r, 1] = first[0] + k + 1
+        alarm[r, 2] = int(1e9 * kc.min(left[r], 1.0))
+
+
 # -- for study
 @kc.kernel
 def matrices(t: Tree, b: Masses, p: Poses, n: Composite, M: kc.Array[float]):
