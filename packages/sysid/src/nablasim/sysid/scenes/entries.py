@@ -32,7 +32,7 @@ TAKEN = ("floor", "gravity", "contact", "wind")
 
 
 class FloorEntry(Entry):
-    """The floor: it pushes up what is below its height, and rubs. Its name is `floor`."""
+    """The floor: everything below its height is pushed up, with friction. Its name is `floor`."""
 
     height: Length = Field(0.0, description="Of the surface; of a slope, where x and z are zero.")
     angle: OpenAngle | None = Field(None, description="Of a slope: by how much it falls towards larger x.")
@@ -113,7 +113,12 @@ class ParameterEntry(Entry):
 
 def _gravity(given: Any) -> Any:
     """One number is downwards."""
-    return (0.0, -to_number(given, "m/s^2"), 0.0) if isinstance(given, (int, float, str)) else given
+    if not isinstance(given, (int, float, str)):
+        return given
+    pull = to_number(given, "m/s^2")
+    if pull < 0:
+        raise ValueError(f"one number is how strong it pulls downwards, not {given}: write {-pull:g}, or a vector")
+    return (0.0, -pull, 0.0)
 
 
 Gravity = Annotated[tuple[Acceleration, Acceleration, Acceleration], BeforeValidator(_gravity)]
