@@ -25,8 +25,9 @@ def random_tree(rng, kinds=KINDS, links=8):
         body = pin.Inertia(rng.uniform(0.5, 2), rng.uniform(-0.2, 0.2, 3), 0.01 * (B @ B.T + 2 * np.eye(3)))
         pos, rot = rng.uniform(-0.5, 0.5, 3), rng.normal(size=4)
         robot.add_link(f"l{i}", mass=body.mass, com=body.lever, inertia=body.inertia)
-        robot.add_joint(f"j{i}", kind, parent=parent, child=f"l{i}", pos=pos, rot=rot,
-                        axis=axes if kind == "universal" else axes[0])
+        robot.add_joint(
+            f"j{i}", kind, parent=parent, child=f"l{i}", pos=pos, rot=rot, axis=axes if kind == "universal" else axes[0]
+        )
         joint, place = at[parent]
         place = place * pin.SE3(pin.Quaternion(rot / np.linalg.norm(rot)).matrix(), pos)
         for k, part in enumerate(parts(robot.joint(f"j{i}"))):

@@ -261,4 +261,3 @@ def test_sheets_do_not_gain_energy_at_the_stable_step():
     energies = [ph.energy(model, frames.state(k)) for k in range(len(frames))]
     assert max(e["edge_contacts"] for e in energies) > 0.01 * energies[0]["total"]
     assert max(e["total"] for e in energies) < 1.1 * energies[0]["total"]
-

@@ -178,5 +178,9 @@ def test_columns_are_passed_as_one_bundle():
     bundle = left_out.bundle(Net, ke, stretched=rest)
     assert bundle.ke is k and bundle.stretched is None
     assert left_out.bundle(Net, ke, stretched=rest) is bundle, "made once: launches note what is in it"
-    assert Arrays(None, "float32", {"net.ke": k, "net.rest": k}, frozenset({"net.rest"})).bundle(
-        Net, ke, stretched=rest).stretched is k
+    assert (
+        Arrays(None, "float32", {"net.ke": k, "net.rest": k}, frozenset({"net.rest"}))
+        .bundle(Net, ke, stretched=rest)
+        .stretched
+        is k
+    )

@@ -68,6 +68,7 @@ def test_derivatives_are_those_of_pinocchio(seed):
     def of(function):
         def run(q, qd, x):
             return function(arm.replace({"arm.q": q, "arm.qd": qd}), None, {"arm": x})["arm"]
+
         return run
 
     for function, x, expected in ((ph.inverse_dynamics, a, inverse), (ph.forward_dynamics, given, forward)):

@@ -18,8 +18,11 @@ def two_links(**joint):
 
 def wheel(**joint):
     """A disc of inertia 0.5 kg m² about z, which gravity does not turn."""
-    return ph.Robot().add_link("disc", mass=1.0, inertia=(0.3, 0.3, 0.5)).add_joint(
-        "hub", "revolute", child="disc", axis=(0, 0, 1), **joint)
+    return (
+        ph.Robot()
+        .add_link("disc", mass=1.0, inertia=(0.3, 0.3, 0.5))
+        .add_joint("hub", "revolute", child="disc", axis=(0, 0, 1), **joint)
+    )
 
 
 def built(robot, real="float64", **more):
@@ -193,10 +196,33 @@ def test_gradients_of_rollouts_by_every_parameter():
     robot.add_link("lower", mass=0.7, com=(0, -0.2, 0.01), inertia=(0.02, 0.01, 0.02))
     robot.add_link("ball", ph.Sphere(0.1), mass=0.3)
     robot.add_joint("root", "free", child="base", damping=0.1, armature=0.02)
-    robot.add_joint("shoulder", "revolute", parent="base", child="upper", pos=(0.1, 0, 0), axis=(0, 0.1, 1),
-                    damping=0.1, armature=0.01, stiffness=2.0, rest=0.2, friction=0.2)
-    robot.add_joint("elbow", "universal", parent="upper", child="lower", pos=(0, -0.4, 0), axis=((1, 0, 0), (0, 0, 1)),
-                    limits=(-0.6, 0.6), damping=0.05, armature=0.01, stiffness=0.5, rest=0.1, friction=0.01)
+    robot.add_joint(
+        "shoulder",
+        "revolute",
+        parent="base",
+        child="upper",
+        pos=(0.1, 0, 0),
+        axis=(0, 0.1, 1),
+        damping=0.1,
+        armature=0.01,
+        stiffness=2.0,
+        rest=0.2,
+        friction=0.2,
+    )
+    robot.add_joint(
+        "elbow",
+        "universal",
+        parent="upper",
+        child="lower",
+        pos=(0, -0.4, 0),
+        axis=((1, 0, 0), (0, 0, 1)),
+        limits=(-0.6, 0.6),
+        damping=0.05,
+        armature=0.01,
+        stiffness=0.5,
+        rest=0.1,
+        friction=0.01,
+    )
     robot.add_joint("wrist", "spherical", parent="lower", child="ball", pos=(0, -0.4, 0), damping=0.02, armature=0.01)
     robot.add_motor("shoulder", kp=8.0, kd=0.3, limit=1.5, target=0.9).add_motor("elbow", kp=5.0, kd=0.1, target=0.8)
     q = np.concatenate([[0.1, 0.2, 0.3, 0.1, 0.2, 0.1, 0.9], [0.3], [0.5, -0.2], [0.2, 0.1, 0.3, 0.9]])
@@ -228,16 +254,18 @@ def test_gradients_by_control_and_in_batches():
     model = built(two_links().add_motor("shoulder", kp=5.0, kd=0.5), q=[1.0, 0.5]).batched(3)
     target = torch.zeros(50, dtype=torch.float64, requires_grad=True)
     mass = torch.tensor([0.5, 1.0, 2.0], dtype=torch.float64, requires_grad=True)
-    run = ph.rollout(model.replace({"arm.lower.mass": mass}), dt=1e-2, steps=50, every=10,
-                     control={"arm.shoulder.target": target})
+    run = ph.rollout(
+        model.replace({"arm.lower.mass": mass}), dt=1e-2, steps=50, every=10, control={"arm.shoulder.target": target}
+    )
     assert run["arm"].q.shape == (3, 6, 2) and run["arm"].links["lower"].x.shape == (3, 6, 3)
     (run["arm"].links["lower"].x[:, -1].sum() + run["arm"].q[:, -1, 0].sum()).backward()
     assert target.grad.abs().min() > 0 and mass.grad.abs().min() > 0
 
     def end(t, m):
         with torch.no_grad():
-            run = ph.rollout(model.replace({"arm.lower.mass": m}), dt=1e-2, steps=50, every=10,
-                             control={"arm.shoulder.target": t})["arm"]
+            run = ph.rollout(
+                model.replace({"arm.lower.mass": m}), dt=1e-2, steps=50, every=10, control={"arm.shoulder.target": t}
+            )["arm"]
             return float(run.links["lower"].x[:, -1].sum() + run.q[:, -1, 0].sum())
 
     for leaf, k in ((target, 7), (mass, 1)):
@@ -251,8 +279,14 @@ def test_a_chain_of_a_hundred_links_stays_finite():
     robot = ph.Robot()
     for k in range(100):
         robot.add_link(f"l{k}", ph.Capsule(0.01, 0.05), density=1000.0, pos=(0, -0.025, 0))
-        robot.add_joint(f"j{k}", "spherical", parent="world" if k == 0 else f"l{k - 1}", child=f"l{k}",
-                        pos=(0, 0 if k == 0 else -0.05, 0), damping=1e-5)
+        robot.add_joint(
+            f"j{k}",
+            "spherical",
+            parent="world" if k == 0 else f"l{k - 1}",
+            child=f"l{k}",
+            pos=(0, 0 if k == 0 else -0.05, 0),
+            damping=1e-5,
+        )
     tilt = [*ph.quat((0, 0, 1), 1.0), *([0.0, 0.0, 0.0, 1.0] * 99)]
     # Links of 17 g that touch each other would need shorter steps, and say so: here they only hang.
     end = ph.rollout(built(robot, q=tilt, self_contact=False), dt=2e-3, steps=2000, every=100)["arm"]
@@ -313,8 +347,22 @@ def test_gradients_through_contact_are_central_differences():
     q = [0, 0.21, 0, *ph.quat((0.2, 0.1, 1), 0.3), 0.2]
     scene = ph.Scene().add_robot("it", robot, q=q, qd=[0.5, -1.0, 0.2, 0, 0, 0.3, 0.5])
     model = scene.add_ground("floor", ke=2e3, kd=30.0, kf=20.0, mu=0.4).build(real="float64")
-    names = ["it.q", "it.qd", "it.leg.mass", "it.leg.com", "it.hip.pos", "it.hip.kp", "it.hip.damping", "gravity",
-             "floor.ke", "floor.kd", "floor.kf", "floor.mu", "floor.offset", "floor.normal"]
+    names = [
+        "it.q",
+        "it.qd",
+        "it.leg.mass",
+        "it.leg.com",
+        "it.hip.pos",
+        "it.hip.kp",
+        "it.hip.damping",
+        "gravity",
+        "floor.ke",
+        "floor.kd",
+        "floor.kf",
+        "floor.mu",
+        "floor.offset",
+        "floor.normal",
+    ]
     values = {n: torch.tensor(np.array(model[n]), requires_grad=True) for n in names}
     rng = np.random.default_rng(0)
     weight = torch.tensor(rng.normal(size=8))

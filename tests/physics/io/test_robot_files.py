@@ -173,9 +173,11 @@ def test_a_file_with_an_entity_is_refused_with_its_line(tmp_path):
         ph.load_robot(path)
 
 
-URDF = '<robot name="r">\n<link name="a"><inertial><mass value="1"/><inertia ixx="1" iyy="1" izz="{}" ixy="0" ' \
-       'ixz="0" iyz="0"/></inertial>{}</link>\n<link name="b"/>\n<joint name="j" type="revolute"><parent link="a"/>' \
-       '<child link="b"/><axis xyz="{}"/><limit lower="{}" upper="1" effort="1" velocity="1"/></joint></robot>'
+URDF = (
+    '<robot name="r">\n<link name="a"><inertial><mass value="1"/><inertia ixx="1" iyy="1" izz="{}" ixy="0" '
+    'ixz="0" iyz="0"/></inertial>{}</link>\n<link name="b"/>\n<joint name="j" type="revolute"><parent link="a"/>'
+    '<child link="b"/><axis xyz="{}"/><limit lower="{}" upper="1" effort="1" velocity="1"/></joint></robot>'
+)
 MESH = '<visual><geometry><mesh filename="none.stl"/></geometry></visual>'
 
 

@@ -23,7 +23,11 @@ from nablasim.physics.laws.contact import pairing_kernels as pairing
 from nablasim.physics.laws.contact import passing_kernels as passing
 from nablasim.physics.laws.contact import planes_kernels as planes
 from nablasim.physics.laws.contact import point_contact_kernels as point_contact
+from nablasim.physics.laws.contact import reports_kernels as reports
+from nablasim.physics.laws.contact import rubbing_kernels as rubbing
+from nablasim.physics.laws.contact import rubbing_pairs_kernels as rubbing_pairs
 from nablasim.physics.laws.contact import self_contact_kernels as self_contact
+from nablasim.physics.laws.contact import settling_kernels as settling
 from nablasim.physics.laws.contact import touching_kernels as touching
 from nablasim.physics.laws.deformable import air_kernels as air
 from nablasim.physics.laws.deformable import bending_kernels as bending
@@ -80,11 +84,20 @@ AHEAD = [
     *aot.kernels(bodies.advance_bodies, implicit_bodies.lacking_momenta, boxed=("dt",), absent=("rub",)),
     *(one for family in body_contacts.FAMILIES.values() for one in aot.kernels(*vars(family).values(), boxed=("dt",))),
     *aot.kernels(link_bodies, link_planes, robots, boxed=("dt",), absent=("now.push",)),
+    *aot.kernels(link_bodies.wrenches, absent=("rub",)),
     # Robots that touch no plane, and those that touch bodies or themselves.
     *(one for some in (("c", "touch", "now.push"), ("c", "touch"), ("now.push",), ())
       for one in aot.kernels(robots.predict, robots.correct, boxed=("dt",), absent=some)),
     *aot.kernels(*frames.COPIES_FIRST.values(), frames.corners, frames.corners_of_copies),
     *aot.kernels(study_kernels),
+    *aot.kernels(rubbing.motion_ahead, rubbing.rub_planes, rubbing.resist, rubbing.force_of, rubbing.hard_presses,
+                 boxed=("dt",)),
+    *(one for family in rubbing_pairs.FAMILIES.values() for one in aot.kernels(family.rub_pairs, boxed=("dt",))),
+    # What is solved for has no gradient of its own.
+    *aot.kernels(settling, adjoint=False),
+    *aot.kernels(rubbing.list_planes, adjoint=False, boxed=("dt",)),
+    *(one for family in rubbing_pairs.FAMILIES.values()
+      for one in aot.kernels(family.list_pairs, adjoint=False, boxed=("dt",))),
     # Nothing flows back from an alarm, but on a tape it is recorded like other reals.
     *aot.kernels(*passing.FAMILIES.values(), boxed=("dt",)),
     # What decides who meets whom, and how stiff a system is, has no gradient.
@@ -92,7 +105,8 @@ AHEAD = [
         crossing, near_points, surfaces, touching, air.air_damping, planes.plane_stiffness,
         self_contact.self_contact_stiffness, adjoint=False,
     ),
-    *aot.kernels(neighbours, adjoint=False, boxed=("dt",)),
+    *aot.kernels(neighbours, reports, adjoint=False, boxed=("dt",)),
+    *(one for family in reports.FAMILIES.values() for one in aot.kernels(*vars(family).values(), adjoint=False)),
     # A thread is a whole rollout, and a launch has few: minutes of compiling would buy nothing.
     *aot.kernels(pendula, lanes=False),
 ]  # fmt: skip

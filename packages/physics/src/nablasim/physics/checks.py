@@ -125,3 +125,18 @@ def _numbers(name: str, value: ArrayLike) -> NDArray[np.float64]:
         if str(error).startswith(name):
             raise
         raise ValueError(f"{name} is made of numbers, not {value!r}") from None
+
+
+STICK = 1e12
+"""As kf (N s/m): what it holds does not slip at all, as long as it can be held. No step is too long for that."""
+
+
+def rubs(name: str, friction: str, kf: float | None) -> float | None:
+    """The kf of a law of friction: that which was given, or `STICK`."""
+    if friction not in ("relaxed", "stick"):
+        raise ValueError(f'{name}: friction is "relaxed" or "stick", not {friction!r}')
+    if friction == "relaxed":
+        return kf
+    if kf is not None:
+        raise ValueError(f'{name}: friction="stick" has no kf, by which relaxed friction holds; leave out kf')
+    return STICK

@@ -41,7 +41,7 @@ class Bounce:
         scene = ph.Scene()
         scene.add_rigid("cube", ph.Box(1, 1, 1), density=5.0, pos=(-1.6, 1.9, 0), rot=ph.quat((1, 2, 3), 0.7),
                         vel=(1.2, 0.5, -0.3), omega=(0.5, -1.0, 0.8))  # fmt: skip
-        scene.add_ground("floor", kf=200.0)
+        scene.add_ground("floor", ke=1e4, kd=1e2, kf=200.0)
         scene.add_impulse("cube", (6.0, 4.0, 2.0), at=(0.2, 0.3, 0.1))
         return scene.build(real="float64")
 

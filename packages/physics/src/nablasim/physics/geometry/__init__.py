@@ -1,7 +1,7 @@
 """What things are: meshes, shapes, solids, signed distances, materials and mass. The door of this room."""
 
-from nablasim.physics.geometry.distance import SignedDistance
-from nablasim.physics.geometry.features import Supports, crowd, crowd_across, rates, supports
+from nablasim.physics.geometry.distance import Heightfield, SignedDistance
+from nablasim.physics.geometry.features import EDGE, Supports, crowd, crowd_across, held, rates, supports
 from nablasim.physics.geometry.mass import (
     Bodies,
     MassProperties,
@@ -22,6 +22,7 @@ from nablasim.physics.geometry.shapes_kernels import (
     CAPSULE,
     CONE,
     CYLINDER,
+    FIELD,
     GRID,
     MESH,
     SPHERE,
@@ -36,6 +37,8 @@ __all__ = [
     "CAPSULE",
     "CONE",
     "CYLINDER",
+    "EDGE",
+    "FIELD",
     "GRID",
     "GROUP",
     "MESH",
@@ -47,6 +50,7 @@ __all__ = [
     "Cone",
     "Cylinder",
     "Geometry",
+    "Heightfield",
     "Joint",
     "Link",
     "MassProperties",
@@ -64,6 +68,7 @@ __all__ = [
     "crowd",
     "crowd_across",
     "face_moments",
+    "held",
     "join_vertices",
     "joined_masses",
     "mass_properties",

@@ -2,6 +2,8 @@
 
 For shapes they are linear in the sizes, so that the sizes can be optimised: a point is at `spread` · size, and is the
 centre of a ball of radius round[0] · size[0], or of a rim about the y axis of radius round[1] · size[0].
+
+Edges join some of them: what crosses another body between its points is met by the middle of the part that is inside.
 """
 
 from __future__ import annotations
@@ -27,6 +29,8 @@ INSET = 0.9
 WITHIN = 0.4
 """How far out the points on the sides of a box are, of its size. Half would be the edge, where no side is the nearest;
 what is pressed in deeper than the rest, a tenth of the size, may be pushed out of another side."""
+EDGE = 0.25
+"""The share of an edge, of the stiffness, damping and friction of a contact."""
 TOGETHER, ALONE = 6, 2
 """How many sets of points that can touch together, and how many single points, are looked at for the stable step."""
 
@@ -44,17 +48,21 @@ class Features(NamedTuple):
     share: Floats
     planes: int
     others: int = 0
+    edges: Ints = np.zeros((0, 2), np.int32)
+    """Pairs of points; of ends with a ball around them, those of an axis."""
 
 
 def features(shape: Shape) -> Features:
     """The points of a shape."""
     if isinstance(shape, Box):
         corners = [np.diag(0.5 * np.array(s)) for s in product((-1, 1), repeat=3)]
-        return _features(_points(corners, 0.5), after=_points(_faces(), 2 / 9))
+        # With 2 of the points on its side and 5 / 4 of the edges that is four, where a side lies on something large.
+        return _features(_points(corners, 3 / 16), after=_points(_faces(), 2 / 9))._replace(edges=_box_edges())
     if isinstance(shape, Sphere):
         return _features(_balls([0.0], 1.0))
     if isinstance(shape, Capsule):
-        return _features(_balls([-0.5, 0.5], 0.5), after=_balls([-0.25, 0.0, 0.25], 1 / 3))
+        found = _features(_balls([-0.5, 0.5], 0.5), after=_balls([-0.25, 0.0, 0.25], 0.25))
+        return found._replace(edges=np.array([[0, 1]], np.int32))
     if isinstance(shape, Cylinder):
         within, edge = ([*_ring(-0.5, n, out), *_ring(0.5, n, out)] for n, out in ((RING, INSET), (2 * RING, 1.0)))
         return _features(_points(within, 0.5), before=_rims([-0.5, 0.5]), after=_points(edge, 5 / (2 * RING)))
@@ -105,6 +113,20 @@ def _ring(height: float, count: int, out: float) -> list[Floats]:
         place[0, 0], place[2, 0] = out * np.cos(angle), out * np.sin(angle)
         ring.append(place)
     return ring
+
+
+def _box_edges() -> Ints:
+    """Corners that differ along one axis; they are in the order of `product((-1, 1), repeat=3)`."""
+    return np.array([[c, c + step] for step in (1, 2, 4) for c in range(8) if not c & step], np.int32)
+
+
+def held(share: Floats, edges: Ints) -> Floats:
+    """The shares of points with those of the edges that end there: of a side that lies on something, all of four edges
+    and a quarter of those that stand on it.
+    """
+    made = np.array(share, np.float64)
+    np.add.at(made, edges.ravel(), EDGE * 5 / 12)
+    return made
 
 
 def _faces() -> list[Floats]:
@@ -174,8 +196,7 @@ def crowd(sets: Supports, arms: Floats, mass: float, inertia: Floats) -> float:
 
 
 def crowd_across(sets: Supports, arms: Floats, mass: float, inertia: Floats) -> float:
-    """The same of friction, which acts across the normals, with inverse masses as of `kernels.bodies.lightness_across`.
-    """
+    """The same of friction, which acts across the normals; inverse masses as of `kernels.bodies.lightness_across`."""
     of, point = sets.members.T
     n = sets.normals[of]
     least = np.eye(3)[np.abs(n).argmin(axis=1)]

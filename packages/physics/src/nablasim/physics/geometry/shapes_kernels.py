@@ -24,7 +24,8 @@ CYLINDER = 3
 CONE = 4
 MESH = 5
 GRID = 6
-"""The last two are bodies of triangles, and of signed distances: their numbers are in tables of their own."""
+FIELD = 7
+"""The last three are bodies of triangles, of signed distances and of heights: their numbers are in other tables."""
 
 
 @kc.func

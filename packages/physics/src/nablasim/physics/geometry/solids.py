@@ -10,16 +10,19 @@ from numpy.typing import ArrayLike, NDArray
 
 from nablasim.physics.checks import shaped
 from nablasim.physics.errors import about
-from nablasim.physics.geometry.distance import SignedDistance
+from nablasim.physics.geometry.distance import Heightfield, SignedDistance
 from nablasim.physics.geometry.features import Features, Floats, features
 from nablasim.physics.geometry.mass import MassProperties, solid_mass_properties
 from nablasim.physics.geometry.mesh import TriMesh
 from nablasim.physics.geometry.shapes import Box, Shape
-from nablasim.physics.geometry.shapes_kernels import GRID, MESH
+from nablasim.physics.geometry.shapes_kernels import FIELD, GRID, MESH
 
-Geometry = Shape | TriMesh | SignedDistance | tuple[ArrayLike, ArrayLike]
+Geometry = Shape | TriMesh | SignedDistance | Heightfield | tuple[ArrayLike, ArrayLike]
 GROUP = 16
 """Faces in a group: the nearest face is looked for group by group."""
+FLAT, SHORT = 1e-4, 0.05
+"""Parts of the extent of a mesh: up to the first, edges do not stick out; below the second, vertices are close enough
+together to meet whatever there is."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,6 +41,7 @@ class Solid:
     skin: TriMesh | None = None
     """What is drawn of it."""
     distance: SignedDistance | None = None
+    field: Heightfield | None = None
 
     @cached_property
     def points(self) -> Floats:
@@ -53,6 +57,8 @@ def solid(name: str, geometry: Geometry, scale: ArrayLike) -> Solid:
         return _of_shape(_scaled(name, geometry, scale))
     if isinstance(geometry, SignedDistance):
         return _of_distance(name, geometry, scale)
+    if isinstance(geometry, Heightfield):
+        return _of_heights(geometry, shaped(f"{name}: scale", np.broadcast_to(np.asarray(scale, float), 3), (3,)))
     if not isinstance(geometry, TriMesh):
         if not (isinstance(geometry, tuple) and len(geometry) == 2):
             raise TypeError(
@@ -63,8 +69,28 @@ def solid(name: str, geometry: Geometry, scale: ArrayLike) -> Solid:
         mesh = geometry if isinstance(geometry, TriMesh) else TriMesh(*geometry)
         mesh = mesh.moved(scale=scale).require_closed()
     n = len(mesh.vertices)
-    return Solid(MESH, {}, np.array(mesh.vertices), Features(np.zeros((n, 3, 3)), np.zeros((n, 2)), np.ones(n), n),
-                 _in_groups(mesh), solid_mass_properties(mesh, 1.0), mesh)  # fmt: skip
+    points = Features(np.zeros((n, 3, 3)), np.zeros((n, 2)), np.ones(n), n, edges=crossing_edges(mesh))
+    return Solid(MESH, {}, np.array(mesh.vertices), points, _in_groups(mesh), solid_mass_properties(mesh, 1.0), mesh)
+
+
+def crossing_edges(mesh: TriMesh) -> NDArray[np.int32]:
+    """The edges by which a mesh may touch between its vertices: those that stick out, and are not very short."""
+    corners = mesh.vertices[mesh.faces]
+    normal = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
+    normal /= np.maximum(np.linalg.norm(normal, axis=1, keepdims=True), 1e-300)
+    ends = np.concatenate([mesh.faces[:, [k, (k + 1) % 3]] for k in range(3)])
+    face, apex = np.tile(np.arange(len(mesh.faces)), 3), np.concatenate([mesh.faces[:, (k + 2) % 3] for k in range(3)])
+    edges, which, count = np.unique(np.sort(ends, axis=1), axis=0, return_inverse=True, return_counts=True)
+    which = which.ravel()
+    order = np.argsort(which, kind="stable")
+    first = np.cumsum(count) - count
+    one, other = order[first], order[np.minimum(first + 1, len(order) - 1)]
+    # Where the other triangle falls away from the plane of the one, by more than what is flat.
+    fall = -np.einsum("ij,ij->i", normal[face[one]], mesh.vertices[apex[other]] - mesh.vertices[edges[:, 0]])
+    length = np.linalg.norm(mesh.vertices[edges[:, 0]] - mesh.vertices[edges[:, 1]], axis=1)
+    extent = float(np.ptp(mesh.vertices, axis=0).max())
+    sharp = (fall > FLAT * extent) | (count != 2)
+    return np.array(edges[sharp & (length > SHORT * extent)], np.int32)
 
 
 _NO_FACES = np.zeros((0, 3), np.int32)
@@ -84,10 +110,19 @@ def _of_distance(name: str, distance: SignedDistance, scale: ArrayLike) -> Solid
     if not (np.asarray(scale) == factor).all() or not factor > 0:
         raise ValueError(f"{name}: signed distances can only be scaled by one positive number, not {scale!r}")
     scaled = SignedDistance(distance.values * factor, distance.low * factor, distance.high * factor)
+    return _without_mass(GRID, distance=scaled)
+
+
+def _of_heights(field: Heightfield, scale: Floats) -> Solid:
+    scaled = Heightfield(field.heights * scale[1], field.size * scale[[0, 2]])
+    return replace(_without_mass(FIELD), field=scaled, skin=scaled.mesh())
+
+
+def _without_mass(kind: int, distance: SignedDistance | None = None) -> Solid:
     # One point, which touches nothing: every body has a first one.
     none = Features(np.zeros((1, 3, 3)), np.zeros((1, 2)), np.ones(1), 0, 1)
     unit = MassProperties(1.0, np.zeros(3), np.eye(3))
-    return Solid(GRID, {}, np.zeros((1, 3)), none, _NO_FACES, unit, distance=scaled)
+    return Solid(kind, {}, np.zeros((1, 3)), none, _NO_FACES, unit, distance=distance)
 
 
 def _in_groups(mesh: TriMesh) -> NDArray[np.int32]:

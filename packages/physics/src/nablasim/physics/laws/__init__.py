@@ -23,13 +23,14 @@ from nablasim.physics.laws.contact.body_contacts import (
     ShapeHits,
     ShapePairs,
 )
-from nablasim.physics.laws.contact.body_friction import PRESS, BodyFriction
+from nablasim.physics.laws.contact.body_friction import PRESS, BodyFriction, add_scene
 from nablasim.physics.laws.contact.body_planes import BodyPlanes
 from nablasim.physics.laws.contact.edge_contact import EdgeContact, add_edge_contact
 from nablasim.physics.laws.contact.face_hits import FaceHits, add_face_hits
 from nablasim.physics.laws.contact.neighbours import Neighbours
 from nablasim.physics.laws.contact.planes import Planes, add_plane
 from nablasim.physics.laws.contact.point_contact import PointContact, add_friction, add_point_contact
+from nablasim.physics.laws.contact.rubbing import Rubbing
 from nablasim.physics.laws.contact.self_contact import SelfContact, add_self_contact
 from nablasim.physics.laws.deformable import particles
 from nablasim.physics.laws.deformable.bending import Bending
@@ -76,6 +77,7 @@ SYSTEMS: list[System] = [
     MeshHits(),
     GridHits(),
     BodyFriction(),
+    Rubbing(),
     LinkBodies(),
     LinkPlanes(),
     Robots(),
@@ -134,6 +136,7 @@ __all__ = [
     "PointContact",
     "Projection",
     "Robots",
+    "Rubbing",
     "SelfContact",
     "ShapeHits",
     "ShapePairs",
@@ -159,6 +162,7 @@ __all__ = [
     "add_plane",
     "add_point_contact",
     "add_robot",
+    "add_scene",
     "add_self_contact",
     "add_smoke",
     "add_springs",

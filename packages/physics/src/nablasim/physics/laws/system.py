@@ -12,6 +12,7 @@ One from another package is passed to `register`.
     forces(s)          launches, every step: reads s["table.state"], adds to s["table.sum"]
     advance(s)         launches, every step, of systems that own state columns: writes s.next("table.state")
     check(a)           refuses values that cannot work, such as masses below zero, once they are derived
+    contacts(s)        what touches in a state, one by one (`Touches`), of laws of contact; for study
     energy(s)          an array of energies (J), one per row of any of its tables, or None; for study
     watch(s)           launches, every step, when all state columns are written: leave a number in a row of
                        s.alarm(name) where something happened that must not
@@ -66,6 +67,10 @@ class System:
 
     def watch(self, s: Step) -> None:
         """Launch what looks at a step when it is done, and writes to `s.alarm(name)` what must not be."""
+
+    def contacts(self, s: Step) -> list[Any]:
+        """What touches in this state: a list of `contact.reports.Touches`."""
+        return []
 
     def energy(self, s: Step) -> Any | None:
         """Launch what computes the energy of each row, and return that array."""

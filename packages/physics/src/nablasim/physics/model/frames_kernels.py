@@ -20,9 +20,7 @@ COPIES_FIRST = {(): apart(float), (3,): apart(kc.float3), (4,): apart(kc.quat)}
 
 
 @kc.kernel
-def corners(
-    x: kc.Array[kc.float3], rot: kc.Array[kc.quat], points: kc.Array[kc.float3], out: kc.Array[kc.float3, 2]
-):
+def corners(x: kc.Array[kc.float3], rot: kc.Array[kc.quat], points: kc.Array[kc.float3], out: kc.Array[kc.float3, 2]):
     """Where the points of a body are in each of its frames."""
     f, i = kc.tid()
     out[f, i] = x[f] + kc.quat_rotate(rot[f], points[i])

@@ -77,9 +77,7 @@ class Model:
         Of quantities that exclude each other, such as density and mass, those in force.
         """
         return [
-            replace(p, value=self._values[name])
-            for name, p in self.layout.parameters.items()
-            if name not in self._off
+            replace(p, value=self._values[name]) for name, p in self.layout.parameters.items() if name not in self._off
         ]
 
     def names(self) -> list[str]:
@@ -301,5 +299,3 @@ def _stacked(parameter: Parameter, values: list[Any], copies: int) -> Any:
         values = [v if is_torch(v) else torch.as_tensor(v) for v in values]
         return torch.stack(values if len(shapes) == 1 else [torch.broadcast_to(v, parameter.full) for v in values])
     return np.stack(values if len(shapes) == 1 else [np.broadcast_to(v, parameter.full) for v in values])
-
-

@@ -6,7 +6,7 @@ from typing import TypeVar
 
 from numpy.typing import ArrayLike
 
-from nablasim.physics.checks import nearest
+from nablasim.physics.checks import nearest, rubs
 from nablasim.physics.geometry import Geometry, solid
 from nablasim.physics.laws import Four, Law, add_body, add_magnet, add_obstacle
 from nablasim.physics.scene.drafting import Drafting
@@ -39,6 +39,8 @@ class Bodies(Drafting):
         kd: float | None = None,
         kf: float | None = None,
         mu: float | None = None,
+        friction: str = "relaxed",
+        hard: bool = False,
     ) -> S:
         """A rigid body: a shape, a closed surface, or its vertices and faces, solid and of uniform density.
 
@@ -47,12 +49,17 @@ class Bodies(Drafting):
         pos, rot: where the origin of the shape's frame is (m), and how the frame is turned, (x, y, z, w).
         vel, omega: the velocity of that origin (m/s) and the angular velocity (rad/s), in world axes.
         scale: makes the shape larger, by one number or one along each axis.
-        ke, kd, kf, mu: what the body brings to its contacts. By default the things that it touches decide.
+        ke, kd, kf, mu, friction: what the body brings to its contacts, as of `add_plane`. By default the things that it
+            touches decide.
+        hard: contact with other bodies has neither spring nor damper, whatever they are.
         """
         self._new(name)
+        kf = rubs(name, friction, kf)
         with self._whole():
             add_body(self._draft, name, solid(name, shape, scale), density=density, mass=mass, inertia=inertia, pos=pos,
                      rot=rot, vel=vel, omega=omega, contact=Four(ke, kd, kf, mu), gravity=self._gravity)  # fmt: skip
+        if hard:
+            self._laws[name] = Law(hard=True)
         return self
 
     def add_obstacle(
@@ -67,19 +74,24 @@ class Bodies(Drafting):
         scale: ArrayLike = 1.0,
         ke: float = 1e4,
         kd: float = 1e2,
-        kf: float = 1e2,
+        kf: float | None = None,
         mu: float = 0.5,
+        friction: str = "relaxed",
         damping: str = "smooth",
         touch: float = 5e-3,
         smoothing: float = 0.0,
+        hard: bool = False,
     ) -> S:
-        """Something that things bump into, and that nothing moves: a shape, a closed mesh, a `ph.SignedDistance`.
+        """Something that things bump into, and that nothing moves: a shape, a closed mesh, a `ph.SignedDistance`, or
+        a `ph.Heightfield`.
 
         vel, omega: it moves with these velocities all the time, as a conveyor or a turning drum does.
         The rest is as of `add_rigid` and `add_plane`.
         """
         self._new(name)
-        law = Law(damping, touch, smoothing).check(name)
+        law = Law(damping, touch, smoothing, hard).check(name)
+        kf = rubs(name, friction, kf)
+        kf = 1e2 if kf is None else kf
         with self._whole():
             add_obstacle(self._draft, name, solid(name, shape, scale), pos=pos, rot=rot, vel=vel, omega=omega,
                          contact=Four(ke, kd, kf, mu))  # fmt: skip

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from nablasim.physics.checks import nearest
+from nablasim.physics.checks import nearest, rubs
 from nablasim.physics.geometry import TriMesh
 from nablasim.physics.laws import (
     Law,
@@ -18,6 +18,7 @@ from nablasim.physics.laws import (
     add_friction,
     add_plane,
     add_point_contact,
+    add_scene,
     add_self_contact,
 )
 from nablasim.physics.model import Draft
@@ -31,7 +32,7 @@ class Contacts(Bodies):
 
     def __init__(self, gravity: ArrayLike) -> None:
         super().__init__(gravity)
-        self._by_mass: dict[str, float] = {}
+        self._by_mass: dict[str, float | None] = {}
         """The rate and the ratio of contacts, also of planes that were added before they were said."""
         self.set_contact()
 
@@ -42,21 +43,27 @@ class Contacts(Bodies):
         kd: float | None = None,
         kf: float | None = None,
         mu: float = 0.5,
-        rate: float = 300.0,
+        friction: str = "relaxed",
+        rate: float | None = None,
         ratio: float = 0.1,
         damping: str = "smooth",
         touch: float = 5e-3,
         smoothing: float = 0.0,
+        hard: bool = False,
     ) -> S:
         """Contact between bodies, and between bodies and particles, where they have no numbers of their own.
 
-        ke, kd, kf, mu, damping, touch, smoothing: as of `add_plane`.
+        ke, kd, kf, mu, friction, damping, touch, smoothing: as of `add_plane`.
+        hard: bodies have neither spring nor damper between each other: of the four numbers only mu counts.
         rate, ratio: where ke, kd or kf is not given, it is chosen by the reduced mass m of the two that touch, so that
-        they swing with this rate (1/s) and part of the critical damping: m rate², 2 ratio m rate, m rate.
+        they swing with this rate (1/s) and part of the critical damping: m rate², 2 ratio m rate, m rate. By default
+        the rate is 3000 of bodies that touch bodies and planes, "contact.body_rate", and 300 with particles. Between
+        bodies the step solves for such contact, so that no rate is too large for it.
         The parameters are "contact.ke", "contact.rate" and so on: those that something depends on.
         """
+        kf = rubs("contact", friction, kf)
         numbers = {"ke": ke, "kd": kd, "kf": kf, "mu": mu, "rate": rate, "ratio": ratio}
-        add = partial(_add_contacts, numbers=numbers, law=Law(damping, touch, smoothing), laws=self._laws)
+        add = partial(_add_contacts, numbers=numbers, law=Law(damping, touch, smoothing, hard), laws=self._laws)
         add(Draft())  # Wrong values are refused here, not when it is built.
         self._late["contact"] = add
         self._by_mass.update(rate=rate, ratio=ratio)
@@ -67,18 +74,20 @@ class Contacts(Bodies):
         name: str = "ground",
         *,
         height: float = 0.0,
-        ke: float | None = 1e4,
-        kd: float | None = 1e2,
-        kf: float | None = 1e2,
+        ke: float | None = None,
+        kd: float | None = None,
+        kf: float | None = None,
         mu: float = 0.5,
+        friction: str = "relaxed",
         damping: str = "smooth",
         touch: float = 5e-3,
         smoothing: float = 0.0,
         hard: bool = False,
     ) -> S:
         """Ground that pushes things up: the half-space y < height. See `add_plane`."""
-        return self.add_plane(name, normal=(0.0, 1.0, 0.0), offset=height, ke=ke, kd=kd, kf=kf, mu=mu, damping=damping,
-                              touch=touch, smoothing=smoothing, hard=hard)  # fmt: skip
+        return self.add_plane(name, normal=(0.0, 1.0, 0.0), offset=height, ke=ke, kd=kd, kf=kf, mu=mu,
+                              friction=friction, damping=damping, touch=touch, smoothing=smoothing,
+                              hard=hard)  # fmt: skip
 
     def add_plane(
         self: S,
@@ -86,10 +95,11 @@ class Contacts(Bodies):
         *,
         normal: ArrayLike,
         offset: float = 0.0,
-        ke: float | None = 1e4,
-        kd: float | None = 1e2,
-        kf: float | None = 1e2,
+        ke: float | None = None,
+        kd: float | None = None,
+        kf: float | None = None,
         mu: float = 0.5,
+        friction: str = "relaxed",
         damping: str = "smooth",
         touch: float = 5e-3,
         smoothing: float = 0.0,
@@ -101,12 +111,15 @@ class Contacts(Bodies):
         damping: "smooth", which grows with the penetration and is kd beyond the length `touch` (m), or "linear", kd
         while approaching.
         kf, mu: friction is min(mu · normal force, kf · slip velocity).
-        None for ke, kd or kf: bodies without numbers of their own have them by their mass and by the rate and the ratio
+        friction: "relaxed", the law above, which creeps where it holds; or "stick", which has no kf: what it can hold
+        does not slip at all. Of two things, one that sticks decides.
+        Without ke, kd or kf, bodies that have none of their own have them by their mass and by the rate and the ratio
         of `set_contact`, as among each other; particles and links of robots have 1e4, 1e2 and 1e2.
         smoothing: a length (m) over which kinks are rounded, for methods that need a continuous slope; 0 is exact.
         hard: nothing is inside at the end of a step, without any spring or damper; of the four numbers only mu counts.
         """
         self._new(name)
+        kf = rubs(name, friction, kf)
         add = partial(add_plane, name=name, normal=normal, offset=offset, ke=ke, kd=kd, kf=kf, mu=mu, damping=damping,
                       touch=touch, smoothing=smoothing, hard=hard, by_mass=self._by_mass)  # fmt: skip
         add(Draft())  # Wrong values are refused here, not when it is built.
@@ -169,3 +182,5 @@ def _add_contacts(draft: Draft, **how: Any) -> None:
     """All contacts of bodies: with each other, and with what is made of particles."""
     add_contacts(draft, **how)
     add_face_hits(draft, **how)
+    if any(draft.count.get(f"{family}_pairs", 0) for family in ("shape", "mesh", "grid")):
+        add_scene(draft)

@@ -20,9 +20,7 @@ T = TypeVar("T", TetMesh, TriMesh)
 class Deformables(Drafting):
     """Adders of objects that are made of particles."""
 
-    def add_particles(
-        self: S, name: str, points: ArrayLike, *, mass: ArrayLike, vel: ArrayLike = (0.0, 0.0, 0.0)
-    ) -> S:
+    def add_particles(self: S, name: str, points: ArrayLike, *, mass: ArrayLike, vel: ArrayLike = (0.0, 0.0, 0.0)) -> S:
         """Point masses that are joined to nothing. `mass` (kg) is of each; `vel` (m/s) of all, or of each."""
         x, v = self._placed(name, points, vel)
         add_particles(self._draft, name, "particles", x, v, mass, self._gravity)

@@ -68,10 +68,10 @@ def rollout(
             asked = {name: value for name, value in tensors.items() if followed(value) or needs_gradient(value)}
             op = Rolling(model, varied, how, list(asked))
             frames = follow(op, list(asked.values()))
-            return Trajectory(model.layout, times, dict(zip(op.names, frames)), op.solves, model)
+            return Trajectory(model.layout, times, dict(zip(op.names, frames)), op.solves, model, dt / parts)
     leaves = Leaves(model, control, steps)
     run = how.run(leaves)
-    return Trajectory(model.layout, times, _run(run, leaves), run.solves, model)
+    return Trajectory(model.layout, times, _run(run, leaves), run.solves, model, run.dt)
 
 
 def stable_dt(model: Model) -> float:

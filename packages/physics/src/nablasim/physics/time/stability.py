@@ -75,6 +75,9 @@ def fastest_vibration(program: Program, state: Mapping[str, Floats], contacts: b
         scene = scene_of(program.layout, "particles")
         sizes = np.array([_spacing(x[scene == s]) for s in range(different(program.layout))])
 
+        for system in systems:
+            system.place(step)
+
         def force(dx: Floats, dv: Floats) -> Floats:
             x[...], v[...] = at + dx, moving + dv
             for f in sums:
@@ -141,5 +144,3 @@ def diverged(layout: Layout, segment: Segment, first: int, dt: float) -> Diverge
         thing,
         first + k,
     )
-
-

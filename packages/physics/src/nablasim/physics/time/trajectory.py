@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 import kernelc as kc
 from nablasim.physics.checks import nearest
 from nablasim.physics.model import COPIES_FIRST, Layout, Model, Part, Real, State, is_kernelc, is_torch, part, plain
+from nablasim.physics.time.contacts import Contacts, contacts_of
 from nablasim.physics.time.robots import Pose, kinematics_along, kinematics_of_frames
 
 
@@ -36,9 +37,9 @@ class Trajectory:
     """
 
     def __init__(self, layout: Layout, times: NDArray[np.float64], columns: Mapping[str, Any], solves: Any = None,
-                 model: Model | None = None):  # fmt: skip
+                 model: Model | None = None, dt: float = 0.0):  # fmt: skip
         self.layout, self.times, self.columns, self.solves = layout, times, dict(columns), solves
-        self._model = model
+        self._model, self._dt = model, dt
 
     def __len__(self) -> int:
         return len(self.times)
@@ -89,9 +90,23 @@ class Trajectory:
             Trajectory(scene, self.times, {
                 name: parts[k] for name, parts in apart.items()
                 if name in scene.columns and scene.rows(scene.columns[name].table)
-            }, self.solves, None if self._model is None else self._model.scenes[k])
+            }, self.solves, None if self._model is None else self._model.scenes[k], self._dt)
             for k, scene in enumerate(layout.scenes)
         ]  # fmt: skip
+
+    def contacts(self, frame: int = -1) -> Contacts:
+        """What touches at a frame, one entry per place: `.a` and `.b` (names), `.point`, `.normal` (from b to a),
+        `.force` (N, on a) and `.gap` (m).
+
+        The forces are those of `ph.forces` in that state. Parameters that `control` varied have their steady values.
+        In a batch, ask each of `scenes`.
+        """
+        if self.layout.scenes:
+            raise TypeError(f"contacts are those of one scene, and this is a batch of {len(self.layout.scenes)}: "
+                            f"use trajectory.scenes[k].contacts(frame)")  # fmt: skip
+        if self._model is None:
+            raise TypeError("this trajectory knows no model, and so no contacts; ask the one that ph.rollout gave")
+        return contacts_of(self._model, self.state(frame), self._dt)
 
     def vertices(self, name: str) -> Any:
         """The corners of an object's triangles, (frames, n, 3), with the copies in front in a batch."""
@@ -117,7 +132,7 @@ class Trajectory:
     def numpy(self) -> Trajectory:
         """The same as NumPy arrays, without gradients."""
         return Trajectory(self.layout, self.times, {name: plain(values) for name, values in self.columns.items()},
-                          self.solves, self._model)  # fmt: skip
+                          self.solves, self._model, self._dt)  # fmt: skip
 
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Write what can be looked at to an .npz file: `nablasim view file.npz` and `ph.show("file.npz")` show it."""

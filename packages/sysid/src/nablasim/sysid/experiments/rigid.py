@@ -171,7 +171,7 @@ def _build(drawn: dict[str, Any], values: Mapping[str, float]) -> ph.Model:
     scene.add_rigid("body", shape(drawn["shape"]), density=5.0, scale=drawn["scale"], pos=drawn["pos"],
                     rot=drawn["rot"], vel=drawn["vel"], omega=drawn["omega"])  # fmt: skip
     if not drawn["flies"]:
-        scene.add_ground("ground")
+        scene.add_ground("ground", ke=1e4, kd=1e2, kf=1e2)
     scene.add_impulse("body", drawn["push"], at=drawn["at"])
     model = scene.build(real="float64")
     return model.replace({n: v for n, v in values.items() if n in model})

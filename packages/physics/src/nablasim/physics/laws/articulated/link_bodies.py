@@ -73,7 +73,8 @@ def pushes(s: Step) -> Array | None:
     torque, force = (s.scratch(f"robots.{name}", s.rows("nodes"), kc.float3) for name in ("torque", "force"))
     for total in (torque, force):
         total.zero_()
-    given = [carried(s.base), p, b.before(s), s[b.COM], s[b.F], s[b.TORQUE]]
+    given = [carried(s.base), p, b.before(s), s[b.COM], b.forces(s),
+             b.rub(s) if s.has(b.CONTACT_F) else None]  # fmt: skip
     kc.launch(kernels.wrenches, s.rows("link_bodies"), given, [torque, force], parts=s.parts)
     push = s.scratch("robots.push", s.rows("dofs"))
     kc.launch(kernels.joint_pushes, n, [tree(s.base), p, torque, force, memory(s, Motion)], [push], parts=s.parts)
@@ -133,7 +134,8 @@ def _add(draft: Draft, name: str, robot: Robot) -> list[int]:
         i = of[link]
         made = solid(f"{name}.{link}", part.shape, 1.0)
         x, R, _ = places[i]
-        mass, spin = _weight(J[i], inverse, x + R @ (part.pos + rotation_matrix(part.rot) @ made.unit.com))
+        turn = rotation_matrix(part.rot)
+        mass, spin = _weight(J[i], inverse, x + R @ (part.pos + turn @ made.unit.com), R @ turn)
         if mass is not None and spin is not None:
             made, mass = _lightened(made, mass, spin)
         rows = add_carried(draft, f"{name}.{link}.{number}", made, mass=mass, inertia=spin)
@@ -148,16 +150,18 @@ def _add(draft: Draft, name: str, robot: Robot) -> list[int]:
     return found
 
 
-def _weight(J: NDArray[np.float64], inverse: NDArray[np.float64], at: NDArray[np.float64]
+def _weight(J: NDArray[np.float64], inverse: NDArray[np.float64], at: NDArray[np.float64], R: NDArray[np.float64]
             ) -> tuple[float | None, NDArray[np.float64] | None]:  # fmt: skip
-    """How heavy a link is there for what pushes it the way it gives most, and to turn; None where nothing moves it."""
+    """How heavy a link is there for what pushes it the way it gives most, and to turn, in the frame that R turns to the
+    world; None where nothing moves it."""
     if not len(inverse) or not J.any():
         return None, None
     move = J[3:] + np.cross(J[:3].T, at).T
     most = float(np.linalg.eigvalsh(move @ inverse @ move.T)[-1])
-    turn = float(np.linalg.eigvalsh(J[:3] @ inverse @ J[:3].T)[-1])
     mass = 1.0 / max(most, 1e-9)
-    return mass, np.eye(3) / max(turn, 1e-3 / mass)
+    turn, axes = np.linalg.eigh(J[:3] @ inverse @ J[:3].T)
+    axes = R.T @ axes
+    return mass, (axes / np.maximum(turn, 1e-4 * max(float(turn[-1]), 1e-3 / mass))) @ axes.T
 
 
 def _lightened(made: Solid, mass: float, spin: NDArray[np.float64]) -> tuple[Solid, float]:

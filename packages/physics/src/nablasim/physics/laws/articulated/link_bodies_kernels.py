@@ -4,7 +4,7 @@
 import kernelc as kc
 from nablasim.physics.laws.articulated.bundles import Motion, Poses, Tree
 from nablasim.physics.laws.articulated.tree_kernels import dofs_of
-from nablasim.physics.laws.rigid.bodies_kernels import State, put
+from nablasim.physics.laws.rigid.bodies_kernels import Forces, State, put, total
 
 
 @kc.struct
@@ -51,14 +51,15 @@ def carry(p: Poses, m: Motion, c: Carried, before: State, after: State):
 
 
 @kc.kernel
-def wrenches(c: Carried, p: Poses, bodies: State, com: kc.Array[kc.float3], force: kc.Array[kc.float3],
-             torque: kc.Array[kc.float3], n: kc.Array[kc.float3], f: kc.Array[kc.float3]):  # fmt: skip
+def wrenches(c: Carried, p: Poses, bodies: State, com: kc.Array[kc.float3], forces: Forces, rub: Forces | None,
+             n: kc.Array[kc.float3], f: kc.Array[kc.float3]):  # fmt: skip
     """What pushes the bodies pushes their links; about the robot's origin. A thread is a shape of a link."""
     l = kc.tid()
     b, i = c.body[l], c.node[l]
     arm = bodies.x[b] + kc.quat_rotate(kc.normalize(bodies.rot[b]), com[b]) - p.origin[c.robot[l]]
-    kc.atomic_add(f, i, force[b])
-    kc.atomic_add(n, i, torque[b] + kc.cross(arm, force[b]))
+    force, torque = total(forces, rub, b)
+    kc.atomic_add(f, i, force)
+    kc.atomic_add(n, i, torque + kc.cross(arm, force))
 
 
 @kc.kernel

@@ -8,17 +8,22 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 import kernelc as kc
+from nablasim.physics.checks import STICK as STUCK
 from nablasim.physics.geometry import Robot, Shape, rotation_matrix, solid
 from nablasim.physics.laws.articulated import link_planes_kernels as kernels
-from nablasim.physics.laws.articulated.bundles import Contacts
+from nablasim.physics.laws.articulated.bundles import Contacts, Motion, Poses
+from nablasim.physics.laws.articulated.link_bodies_kernels import twists
 from nablasim.physics.laws.articulated.nodes import Node, jacobians, placed
+from nablasim.physics.laws.articulated.robots_kernels import poses
+from nablasim.physics.laws.articulated.tables import QD, Q, memory, rig, tree
 from nablasim.physics.laws.contact.planes import USUAL
 from nablasim.physics.laws.contact.planes_kernels import unit_normals
+from nablasim.physics.laws.contact.reports import Touches, blank, touches
 from nablasim.physics.laws.system import System
 from nablasim.physics.model import Column, Draft, Index
 
 if TYPE_CHECKING:
-    from nablasim.physics.model import Arrays
+    from nablasim.physics.model import Arrays, Step
 
 NODE, ROBOT = Index("link_points.node", to="nodes"), Index("link_points.robot", to="robots")
 LOCAL, BALL, LIGHT = Column("link_points.local", kc.float3), Column("link_points.ball"), Column("link_points.light")
@@ -49,6 +54,14 @@ class LinkPlanes(System):
         given = [a[POINT], a[LIGHT], STICK[a.real]]
         kc.launch(kernels.grips, a.rows(self.name), given, [a[GRIP]], parts=a.parts)
 
+    def contacts(self, s: Step) -> list[Touches]:
+        n, count, p, m = s.rows(self.name), s.rows("robots"), memory(s, Poses), memory(s, Motion)
+        kc.launch(poses, count, [tree(s), rig(s), s[Q]], [p])
+        kc.launch(twists, count, [tree(s), p, s[QD]], [m])
+        report = blank(s, n)
+        kc.launch(kernels.report_links, n, [p, m, *bundles(s)], [report])
+        return [touches(report, ("nodes", s.numpy(NODE)[s.numpy(POINT)]), (self.name, np.arange(n)))]
+
 
 def touching(a: Arrays) -> Any:
     """The planes that links may touch, in kernels; None if there are none."""
@@ -56,6 +69,12 @@ def touching(a: Arrays) -> Any:
         return None
     return a.bundle(Contacts, ORDER, POINT, NODE, LOCAL, BALL, LIGHT, NORMAL, OFFSET, KE, KD, MU, LAW, TOUCH, SMOOTHING,
                     GRIP, first=TOUCH_FIRST, count=TOUCH_COUNT)  # fmt: skip
+
+
+def bundles(a: Arrays) -> list[Any]:
+    """Points of links, and their pairs with planes, in kernels."""
+    return [a.bundle(kernels.Points, NODE, ROBOT, LOCAL, BALL, LIGHT),
+            a.bundle(kernels.Planes, POINT, NORMAL, OFFSET, KE, KD, KF, MU, LAW, TOUCH, SMOOTHING)]  # fmt: skip
 
 
 # -- adding
@@ -104,14 +123,18 @@ def add_link_planes(draft: Draft, name: str, *, normal: ArrayLike, offset: float
     if hard:
         raise ValueError(f"{name}: robots touch planes by springs and dampers only, without hard=True")
     rows = draft.rows("link_planes", count)
+    draft.thing(name, "plane", rows)
     draft.index(POINT.name, np.arange(count))
     draft.index(LAW.name, np.full(count, ("linear", "smooth").index(damping)))
     for quantity, column, value, unit in (
         ("ke", KE, ke, "N/m"), ("kd", KD, kd, "N s/m"), ("kf", KF, kf, "N s/m"), ("mu", MU, mu, "1"),
         ("normal", GIVEN_NORMAL, normal, "1"), ("offset", OFFSET, offset, "m"),
     ):  # fmt: skip
-        draft.parameter(f"{name}.{quantity}", column, rows, USUAL[quantity] if value is None else value, unit=unit,
-                        uniform=True)  # fmt: skip
+        value = USUAL[quantity] if value is None else value
+        draft.constant(column, rows, value)
+        if quantity == "kf" and value == STUCK:
+            continue
+        draft.parameter(f"{name}.{quantity}", column, rows, value, unit=unit, uniform=True)
     draft.constant(TOUCH, rows, touch)
     draft.constant(SMOOTHING, rows, smoothing)
 

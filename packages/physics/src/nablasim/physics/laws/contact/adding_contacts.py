@@ -8,14 +8,15 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from nablasim.physics.checks import filled
-from nablasim.physics.geometry import CAPSULE, GRID, MESH, SPHERE
-from nablasim.physics.laws.contact import planes
+from nablasim.physics.checks import STICK, filled
+from nablasim.physics.geometry import CAPSULE, FIELD, GRID, MESH, SPHERE
+from nablasim.physics.laws.contact import compliant_kernels, planes
 from nablasim.physics.laws.contact.body_contacts import UNITS, Contact
+from nablasim.physics.laws.contact.hard_kernels import HARD
 from nablasim.physics.laws.contact.neighbours import COUNT, FAMILIES, MANY, START, add_swarm, room
 from nablasim.physics.laws.rigid import bodies as b
 from nablasim.physics.laws.rigid.bodies_kernels import FREE, LINK, NONE
-from nablasim.physics.model import Draft, Rows
+from nablasim.physics.model import Column, Draft, Rows
 
 Ints = NDArray[np.int_]
 
@@ -27,6 +28,7 @@ class Law:
     damping: str = "smooth"
     touch: float = 5e-3
     smoothing: float = 0.0
+    hard: bool = False
 
     def check(self, name: str) -> Law:
         if self.damping not in planes.LAWS:
@@ -47,12 +49,14 @@ class Meeting:
     points: int
     given: frozenset[str]
     """Which of ke, kd, kf, mu it has of its own."""
+    sticks: bool = False
+    """Whether things stick to it."""
     carried: bool = False
     """By a link of a robot, of which not all touch each other."""
 
     @property
     def family(self) -> str:
-        return {MESH: "mesh", GRID: "grid"}.get(self.kind, "shape")
+        return {MESH: "mesh", GRID: "grid", FIELD: "grid"}.get(self.kind, "shape")
 
     @property
     def roundness(self) -> int:
@@ -90,6 +94,7 @@ def _add_pairs(
         points, surfaces = points[meet], surfaces[meet]
     known = [law, *laws.values()]
     numbered = {name: 1 + k for k, name in enumerate(laws)}
+    sticks = np.array([body.sticks or numbers["kf"] == STICK for body in bodies], bool)
     own = np.array([numbered.get(body.name, 0) for body in bodies], int)
     said = np.array([sum(1 << k for k, q in enumerate(UNITS) if q in body.given) for body in bodies], int)
     row = np.array([body.row for body in bodies], int)
@@ -97,13 +102,14 @@ def _add_pairs(
     for name in dict.fromkeys(family[surfaces]):
         one, other = (side[family[surfaces] == name] for side in (points, surfaces))
         given, how = said[one] | said[other], np.where(own[other] > 0, own[other], own[one])
-        starts = np.flatnonzero(np.diff(given, prepend=-1) | np.diff(how, prepend=-1))
+        stick = (sticks[one] | sticks[other]).astype(int)
+        starts = np.flatnonzero(np.diff(given, prepend=-1) | np.diff(how, prepend=-1) | np.diff(stick, prepend=-1))
         for start, end in zip(starts, [*starts[1:], len(one)]):
             rows = draft.rows(f"{name}_pairs", int(end - start))
             draft.index(f"{rows.table}.one", row[one[start:end]])
             draft.index(f"{rows.table}.other", row[other[start:end]])
             both = frozenset(q for k, q in enumerate(UNITS) if given[start] >> k & 1)
-            add_numbers(draft, rows, both, numbers, known[how[start]])
+            add_numbers(draft, rows, both, numbers, known[how[start]], pairs=True, sticks=bool(stick[start]))
     if swarm:
         _add_swarm(draft, swarm, numbers, law)
 
@@ -133,11 +139,14 @@ def _add_swarm(draft: Draft, swarm: list[Meeting], numbers: Mapping[str, float |
         for side in ("one", "other"):
             draft.index(f"{rows.table}.{side}", np.full(many, bodies[0]))
         if many:
-            add_numbers(draft, rows, given, numbers, law)
+            sticks = numbers["kf"] == STICK or any(body.sticks for body in swarm)
+            mixed = any("ke" in body.given for body in swarm)
+            add_numbers(draft, rows, given, numbers, law, pairs=True, sticks=sticks, mixed=mixed)
 
 
 def meeting_bodies(draft: Draft) -> list[Meeting]:
     """The bodies of a scene."""
+    stuck = {place.rows.start for place, kf in draft.constants if place.column == b.KF.name and kf == STICK}
     kind, motion, count = (draft.whole(index) for index in (b.KIND, b.MOTION, b.POINT_COUNT))
     found = []
     for thing in draft.things.values():
@@ -145,7 +154,8 @@ def meeting_bodies(draft: Draft) -> list[Meeting]:
             row = thing.rows["bodies"].start
             given = frozenset(q for q in UNITS if f"{thing.name}.{q}" in draft.parameters)
             free, carried = bool(motion[row] in (FREE, LINK)), thing.kind == "link"
-            found.append(Meeting(thing.name, row, int(kind[row]), free, int(count[row]), given, carried))
+            found.append(Meeting(thing.name, row, int(kind[row]), free, int(count[row]), given,
+                                 row in stuck, carried))  # fmt: skip
     return found
 
 
@@ -165,9 +175,20 @@ def _meetings(bodies: list[Meeting], one: Ints, other: Ints) -> tuple[Ints, Ints
     return points[meet], surfaces[meet]
 
 
-def add_numbers(draft: Draft, rows: Rows, given: frozenset[str], numbers: Mapping[str, float | None], law: Law) -> None:
+def add_numbers(draft: Draft, rows: Rows, given: frozenset[str], numbers: Mapping[str, float | None], law: Law,
+                pairs: bool = False, sticks: bool = False, mixed: bool = False) -> None:  # fmt: skip
+    """What holds in some rows. `pairs` of bodies may be hard, or firm: without a ke of their own, or where they stick.
+    `mixed`: some of them have a ke, and others have none.
+
+    What sticks to springs that are taken as they are when a step begins rocks from corner to corner, and walks.
+    """
     contact = Contact(rows.table)
-    draft.index(contact.law.name, np.full(rows.count, planes.LAWS.index(law.damping)))
+    by_mass = "ke" not in given and numbers["ke"] is None
+    firm = pairs and law.damping == "smooth" and (by_mass or sticks)
+    number = compliant_kernels.FIRM if firm else planes.LAWS.index(law.damping)
+    if law.hard and pairs:
+        number = HARD
+    draft.index(contact.law.name, np.full(rows.count, number))
     draft.constant(contact.touch, rows, law.touch)
     draft.constant(contact.smoothing, rows, law.smoothing)
     # What nothing depends on is no parameter.
@@ -176,8 +197,19 @@ def add_numbers(draft: Draft, rows: Rows, given: frozenset[str], numbers: Mappin
     used |= {"rate"} if {"ke", "kd", "kf"} - known else set()
     used |= {"ratio"} if "kd" not in known else set()
     for column, quantity in zip(contact.given, UNITS):
-        value = numbers[quantity]
-        draft.constant(column, rows, NONE)
-        if quantity in used and value is not None:
-            draft.parameter(f"contact.{quantity}", column, rows, value, unit=UNITS[quantity], bounds=(0.0, None),
-                            uniform=True, about="of contacts of bodies that have no numbers of their own")  # fmt: skip
+        name, value = quantity, numbers[quantity]
+        if quantity == "rate" and value is None:
+            name, value = planes.usual_rate(firm)
+        draft.constant(column, rows, STICK if value == STICK else NONE)
+        if value != STICK and quantity in used and value is not None:
+            _by_mass(draft, name, column, rows, value, UNITS[quantity])
+    if pairs:
+        soft = planes.RATE if numbers["rate"] is None else numbers["rate"]
+        draft.constant(contact.soft, rows, soft)
+        if firm and mixed:
+            _by_mass(draft, "rate", contact.soft, rows, soft, UNITS["rate"])
+
+
+def _by_mass(draft: Draft, quantity: str, column: Column, rows: Rows, value: float, unit: str) -> None:
+    draft.parameter(f"contact.{quantity}", column, rows, value, unit=unit, bounds=(0.0, None),
+                    uniform=True, about="of contacts of bodies that have no numbers of their own")  # fmt: skip

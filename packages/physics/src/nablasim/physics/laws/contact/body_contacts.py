@@ -16,10 +16,18 @@ from nablasim.physics.errors import PassedThrough
 from nablasim.physics.laws.contact import body_contacts_kernels as kernels
 from nablasim.physics.laws.contact import compliant_kernels, planes
 from nablasim.physics.laws.contact.body_contacts_kernels import FAMILIES
+from nablasim.physics.laws.contact.hard_kernels import HARD
 from nablasim.physics.laws.contact.neighbours import handed_out, listed, stiffest
-from nablasim.physics.laws.contact.pairing_kernels import Defaults, Partners, pair_of_bodies, pair_with_particle
+from nablasim.physics.laws.contact.pairing_kernels import (
+    Defaults,
+    Partners,
+    pair_of_bodies,
+    pair_of_neighbours,
+    pair_with_particle,
+)
 from nablasim.physics.laws.contact.passing_kernels import FAMILIES as PASSING
 from nablasim.physics.laws.contact.passing_kernels import thinness
+from nablasim.physics.laws.contact.reports import Touches, of_hits, of_pairs
 from nablasim.physics.laws.deformable import particles as p
 from nablasim.physics.laws.limits import CONTACT_SAFETY, Limit, step_rate
 from nablasim.physics.laws.rigid import bodies as b
@@ -47,6 +55,11 @@ class Contact:
         return tuple(Column(f"{self.table}.{quantity}") for quantity in UNITS)
 
     @property
+    def soft(self) -> Column:
+        """The rate of pairs that find each other and have a ke: what is solved for has another one."""
+        return Column(f"{self.table}.soft_rate")
+
+    @property
     def four(self) -> Column:
         """[ke, kd, kf, mu] that hold."""
         return Column(f"{self.table}.four", kc.float4, role="derived")
@@ -70,13 +83,15 @@ class Contact:
     def defaults(self, a: Arrays) -> Any:
         return a.bundle(Defaults, *self.given)
 
-    def rows(self, s: Step, kind: Any, *more: Column | Index, four: Any = None, **named: Any) -> Any:
+    def rows(
+        self, s: Step, kind: Any, *more: Column | Index, four: Any = None, law: Any = None, **named: Any
+    ) -> Any:
         """The table in kernels: `kind` is a bundle of more columns, and of the law of each contact.
 
-        four: stands for the numbers of the table.
+        four, law: stand for the numbers and the laws of the table.
         """
-        four = self.four if four is None else four
-        contact = s.bundle(compliant_kernels.Contact, self.law, self.touch, self.smoothing, four=four)
+        four, law = (self.four if four is None else four), (self.law if law is None else law)
+        contact = s.bundle(compliant_kernels.Contact, self.touch, self.smoothing, four=four, law=law)
         return s.bundle(kind, *more, contact=contact, **named)
 
 
@@ -97,7 +112,7 @@ class Pairs(System):
         cls.name = f"{cls.family}_pairs"
         cls.contact = Contact(cls.name)
         cls.one, cls.other = (Index(f"{cls.name}.{q}", to="bodies") for q in ("one", "other"))
-        cls.columns, cls.indices = cls.contact.columns, (cls.one, cls.other, cls.contact.law)
+        cls.columns, cls.indices = (*cls.contact.columns, cls.contact.soft), (cls.one, cls.other, cls.contact.law)
 
     def finish(self, a: Arrays) -> None:
         given = [self.contact.defaults(a), a[self.one], a[self.other], partners(a)]
@@ -109,10 +124,13 @@ class Pairs(System):
             return self.contact.rows(s, kernels.Pairs, self.one, self.other)
         one, other = listed(s, self.family, (self.one, self.other))
         if self.contact.four.name not in s.notes:
-            s.notes[self.contact.four.name] = four = s.scratch(self.contact.four.name, s.rows(self.name), kc.float4)
-            given = [self.contact.defaults(s), one, other, partners(s)]
-            kc.launch(pair_of_bodies, s.rows(self.name), given, [four], parts=s.parts)
-        return self.contact.rows(s, kernels.Pairs, one=one, other=other, four=s.notes[self.contact.four.name])
+            n, scene, who = s.rows(self.name), self.contact.defaults(s), partners(s)
+            four, law = s.scratch(self.contact.four.name, n, kc.float4), s.scratch(self.contact.law.name, n, int)
+            given = [s[self.contact.law], scene, s[self.contact.soft], one, other, who]
+            kc.launch(pair_of_neighbours, n, given, [four, law], parts=s.parts)
+            s.notes[self.contact.four.name] = four, law
+        four, law = s.notes[self.contact.four.name]
+        return self.contact.rows(s, kernels.Pairs, one=one, other=other, four=four, law=law)
 
     def forces(self, s: Step) -> None:
         given = [b.moving(s), surfaces(s), self.pairs(s), s.ahead]
@@ -135,14 +153,18 @@ class Pairs(System):
         kc.launch(FAMILIES[self.family].pair_energies, s.rows(self.name), given, [e])
         return e
 
+    def contacts(self, s: Step) -> list[Touches]:
+        return of_pairs(s, self.family, self.pairs(s))
+
     def limits(self, a: Arrays) -> list[Limit]:
-        changing = handed_out(a, self.family)
-        four, one, other = (a.numpy(q)[~changing] for q in (self.contact.four, self.one, self.other))
+        steady = ~handed_out(a, self.family)
+        four, one, other = (a.numpy(q)[steady] for q in (self.contact.four, self.one, self.other))
         rates = b.contact_rates(a, planes=False)
-        k = (rates[one] + rates[other]) * four[:, 0]
+        k = (rates[one] + rates[other]) * four[:, 0] * (a.numpy(self.contact.law)[steady] < HARD)
         found = [b.contact_limit(body, a.rows("bodies"), k) for body in (one, other)]
-        if changing.any():
-            body, k = stiffest(a, rates, self.contact.defaults(a), int(changing.argmax()))
+        changing = np.flatnonzero(~steady)
+        if len(changing) and (law := int(a.numpy(self.contact.law)[changing[0]])) != HARD:
+            body, k = stiffest(a, rates, self.contact.defaults(a), int(changing[0]), firm=law == compliant_kernels.FIRM)
             found.append(b.contact_limit(body, a.rows("bodies"), k))
         return found
 
@@ -192,6 +214,10 @@ class Hits(System):
         given = [planes.pushed(s), b.moving(s), surfaces(s), self.hits(s)]
         kc.launch(FAMILIES[self.family].hit_energies, s.rows(self.name), given, [e])
         return e
+
+    def contacts(self, s: Step) -> list[Touches]:
+        given = [planes.pushed(s), b.moving(s), surfaces(s), self.hits(s)]
+        return of_hits(s, self.family, given, s.numpy(self.particle), s.numpy(self.body))
 
     def limits(self, a: Arrays) -> list[Limit]:
         four, particle, body = a.numpy(self.contact.four), a.numpy(self.particle), a.numpy(self.body)

@@ -8,8 +8,11 @@ at the same point, half-way between two bodies or at the particle: momentum and 
 from types import SimpleNamespace
 
 import kernelc as kc
+from nablasim.physics.geometry import CAPSULE
+from nablasim.physics.laws.contact.body_edges_kernels import EDGES, paces
 from nablasim.physics.laws.contact.compliant_kernels import (
     Contact,
+    begun_force,
     bounded,
     contact_force,
     hinge_integral,
@@ -21,7 +24,6 @@ from nablasim.physics.laws.rigid.bodies_kernels import (
     Forces,
     against,
     gives_way,
-    lightness,
     lightness_across,
     velocity_at,
 )
@@ -47,18 +49,6 @@ class Hits:
 
 
 @kc.func
-def paces(bodies: Bodies, b: int, q: kc.quat, lever: kc.float3, n: kc.float3, dt: float, along: float, across: float):
-    """How unit forces at all points that share a body change the velocity of one in a step, along n and across it.
-
-    That is added to what the other side of the contact gives way.
-    """
-    if gives_way(bodies.motion[b]):
-        along += bodies.crowd[b].y * lightness(bodies, b, q, lever, n) * dt
-        across += bodies.crowd[b].z * lightness_across(bodies, b, q, lever, n) * dt
-    return along, across
-
-
-@kc.func
 def near(bodies: Bodies, surfaces: Surfaces, a: int, b: int, smoothing: float) -> bool:
     """Whether two bodies may touch, by the balls around them; a row that is not handed out has the same one twice."""
     close = False
@@ -71,8 +61,12 @@ def near(bodies: Bodies, surfaces: Surfaces, a: int, b: int, smoothing: float) -
     return close
 
 
-def kernels(surface):
-    """Forces and energies of pairs of bodies, and of particles and bodies, for surfaces of this family."""
+def kernels(surface, edges, turned):
+    """Forces and energies of pairs of bodies, and of particles and bodies, for surfaces of this family.
+
+    `edges` are the functions for edges of the one body on the other; `turned` those for edges of the other on the one,
+    where that is a capsule, whose own axis does not see this family.
+    """
 
     @kc.kernel(lanes=0)
     def pair_forces(bodies: Bodies, surfaces: Surfaces, pairs: Pairs, dt: float, forces: Forces):
@@ -97,10 +91,20 @@ def kernels(surface):
                         velocity = against(bodies, b, at - x[b], velocity_at(bodies, a, at - x[a]))
                         pace, rub = paces(bodies, a, qa, at - mass_a, n, dt, 0.0, 0.0)
                         pace, rub = paces(bodies, b, qb, at - mass_b, n, dt, pace, rub)
-                        force = shared_force(pairs.contact, r, points.share[i], gap, velocity, n, pace, rub)
+                        force = kc.float3()
+                        if dt > 0.0:  # Friction follows when all other forces are known: see rubbing.py.
+                            force = begun_force(pairs.contact, r, points.share[i], gap, velocity, n, pace)
+                        else:
+                            force = shared_force(pairs.contact, r, points.share[i], gap, velocity, n, pace, rub)
                         total += force
                         turn_a += kc.cross(at - mass_a, force)
                         turn_b += kc.cross(at - mass_b, force)
+            f, t_a, t_b = edges.push(bodies, surfaces, pairs.contact, r, a, b, qa, qb, dt)
+            total, turn_a, turn_b = total + f, turn_a + t_a, turn_b + t_b
+            if kc.static(turned is not None):
+                if surfaces.kind[a] == CAPSULE:
+                    f, t_b, t_a = turned.push(bodies, surfaces, pairs.contact, r, b, a, qb, qa, dt)
+                    total, turn_a, turn_b = total - f, turn_a - t_a, turn_b - t_b
             kc.atomic_add(forces.f, a, total)
             kc.atomic_sub(forces.f, b, total)
             kc.atomic_add(forces.torque, a, turn_a)
@@ -120,6 +124,10 @@ def kernels(surface):
                 if away < points.ball[i] + smoothing:
                     depth = hinge_integral(points.ball[i] - away, smoothing)
                     total += points.share[i] * pairs.contact.four[r].x * depth
+            total += edges.energy(bodies, surfaces, pairs.contact, r, a, b, qa, qb)
+            if kc.static(turned is not None):
+                if surfaces.kind[a] == CAPSULE:
+                    total += turned.energy(bodies, surfaces, pairs.contact, r, b, a, qb, qa)
         e[r] = total
 
     @kc.kernel(lanes=0)
@@ -177,4 +185,8 @@ def kernels(surface):
     )
 
 
-FAMILIES = {"shape": kernels(shape_surface), "mesh": kernels(mesh_surface), "grid": kernels(grid_surface)}
+FAMILIES = {
+    "shape": kernels(shape_surface, EDGES["shape"], None),
+    "mesh": kernels(mesh_surface, EDGES["mesh"], EDGES["shape"]),
+    "grid": kernels(grid_surface, EDGES["grid"], None),
+}

@@ -26,6 +26,10 @@ POINTS, PLANES, STRIDE = (Index(f"rubbing_bodies.{q}") for q in ("points", "plan
 """Point i of plane k is in row first + k · stride + i of the contacts."""
 
 
+SCENE = Index("rubbing.scene")
+"""A row for a scene in which contact of all bodies is solved for together: see `rubbing.py`."""
+
+
 class BodyFriction(System):
     """The relaxed cone min(mu f_n, kf |u|) at the end of the step, for all points of a body together."""
 
@@ -36,9 +40,24 @@ class BodyFriction(System):
         # Its modules need this one, to add the rows.
         from nablasim.physics.laws.contact.body_planes import planes
 
+        if together(s):
+            return
+
         rubbing = s.bundle(Rubbing, *self.indices, PRESS)
         given = [b.moving(s), b.forces(s), rubbing, planes(s), s.ahead]
         kc.launch(body_friction, s.rows(self.name), given, [b.rub(s)], parts=s.parts)
+
+
+def together(s: Step) -> bool:
+    """Whether contact of this step is solved for by scene; where forces are looked at, they are the law itself."""
+    return bool(s.rows("rubbing")) and s.tape is not None and s.ahead is s.dt
+
+
+def add_scene(draft: Draft) -> None:
+    """Let contact of all bodies be solved for together: where bodies meet bodies, or are firm."""
+    if not draft.count.get("rubbing", 0):
+        draft.rows("rubbing", 1)
+        draft.index(SCENE.name, np.zeros(1))
 
 
 def add_rubbing(draft: Draft, points: NDArray[np.int_]) -> None:

@@ -10,12 +10,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import kernelc as kc
-from nablasim.physics.laws.contact.body_friction import PRESS, add_rubbing
+from nablasim.physics.checks import STICK
+from nablasim.physics.laws.contact.body_friction import PRESS, add_rubbing, add_scene, together
 from nablasim.physics.laws.contact.body_planes_kernels import Planes, body_plane_energies, body_plane_forces
-from nablasim.physics.laws.contact.compliant_kernels import Contact
+from nablasim.physics.laws.contact.compliant_kernels import FIRM, Contact
 from nablasim.physics.laws.contact.hard_kernels import HARD, hard_body_forces, hard_body_weights
 from nablasim.physics.laws.contact.pairing_kernels import Defaults, Partners, pair_with_plane
 from nablasim.physics.laws.contact.planes_kernels import unit_normals
+from nablasim.physics.laws.contact.reports import Touches, blank, touches
+from nablasim.physics.laws.contact.reports_kernels import report_body_planes
+from nablasim.physics.laws.contact.rubbing_kernels import hard_presses
 from nablasim.physics.laws.rigid import bodies as b
 from nablasim.physics.laws.rigid.bodies_kernels import FREE
 from nablasim.physics.laws.system import System
@@ -54,7 +58,9 @@ class BodyPlanes(System):
     def forces(self, s: Step) -> None:
         n, touching, sums = s.rows(self.name), [b.moving(s), b.points(s), planes(s)], [b.forces(s), s[PRESS]]
         kc.launch(body_plane_forces, n, [*touching, s.ahead], sums, parts=s.parts)
-        if (s.numpy(LAW) == HARD).any():
+        if (s.numpy(LAW) == HARD).any() and together(s):
+            kc.launch(hard_presses, n, [*touching, s.dt], [s[PRESS]], parts=s.parts)
+        elif (s.numpy(LAW) == HARD).any():
             weights = s.scratch("bodies.weights", s.rows("bodies"))
             weights.zero_()
             kc.launch(hard_body_weights, n, [*touching, s.dt], [weights], parts=s.parts)
@@ -65,9 +71,18 @@ class BodyPlanes(System):
         kc.launch(body_plane_energies, s.rows(self.name), [b.moving(s), b.points(s), planes(s)], [e])
         return e
 
+    def contacts(self, s: Step) -> list[Touches]:
+        n = s.rows(self.name)
+        report = blank(s, n)
+        for total in (s[b.F], s[b.TORQUE], s[PRESS]):
+            total.zero_()
+        self.forces(s)
+        kc.launch(report_body_planes, n, [b.moving(s), planes(s), s[PRESS]], [report])
+        return [touches(report, ("bodies", s.numpy(BODY)), (self.name, np.arange(n)))]
+
     def limits(self, a: Arrays) -> list[Limit]:
         four, body = a.numpy(FOUR), a.numpy(BODY)
-        rate = b.contact_rates(a, planes=True)[body]
+        rate = b.contact_rates(a, planes=True)[body] * (a.numpy(LAW) < HARD)
         return [b.contact_limit(body, a.rows("bodies"), rate * four[:, 0])]
 
 
@@ -86,3 +101,18 @@ def add_rows(draft: Draft) -> Rows:
     draft.index(BODY.name, np.repeat(np.arange(len(points)), many))
     add_rubbing(draft, many)
     return draft.rows("body_plane_contacts", int(many.sum()))
+
+
+def make_firm(draft: Draft, rows: Rows, *, by_mass: bool, sticks: bool) -> None:
+    """Let steps find how hard bodies press on a plane, where neither of the two says how stiff that is, or one of them
+    sticks: what sticks to springs that are taken as they are when a step begins rocks from corner to corner, and walks.
+    """
+    bodies = [t for t in draft.things.values() if "bodies" in t.rows]
+    own = [t.rows["bodies"].start for t in bodies if f"{t.name}.ke" in draft.parameters]
+    stuck = [place.rows.start for place, kf in draft.constants if place.column == b.KF.name and kf == STICK]
+    body, law = draft.whole(BODY)[rows.slice], draft.whole(LAW)
+    firm = np.isin(body, stuck) | sticks | (by_mass & ~np.isin(body, own))
+    law[rows.slice] = np.where(firm, FIRM, law[rows.slice])
+    draft.indices[LAW.name] = [law]
+    if firm.any():
+        add_scene(draft)

@@ -2,7 +2,7 @@
 # mypy: ignore-errors
 
 import kernelc as kc
-from nablasim.physics.laws.contact.compliant_kernels import Contact, bounded, hinge_integral, normal_force
+from nablasim.physics.laws.contact.compliant_kernels import FIRM, Contact, bounded, hinge_integral, normal_force
 from nablasim.physics.laws.rigid.bodies_kernels import Bodies, Forces, Points, lightness, velocity_at
 
 LEVEL = 1e-4
@@ -63,7 +63,12 @@ def body_plane_forces(bodies: Bodies, points: Points, p: Planes, dt: float, forc
     r = kc.tid()
     b, n, q, arm, gap = reach(bodies, points, p, r)
     c, smoothing = p.contact, p.contact.smoothing[r]
-    if gap < smoothing:
+    if dt > 0.0 and c.law[r] == FIRM:
+        # How hard it is pushed is found for all bodies together; what a step brings closer is met before it is in.
+        fall = kc.length(bodies.gravity[b]) * 2.0 * dt
+        if gap < max(smoothing, dt * (fall + kc.abs(kc.dot(velocity_at(bodies, b, arm), n)))):
+            press[r] = kc.float4(arm - kc.quat_rotate(q, bodies.com[b]), 1.0)
+    elif gap < smoothing:
         k = c.four[r]
         lever = arm - kc.quat_rotate(q, bodies.com[b])
         kd = bounded(k.y, bodies.crowd[b].x * lightness(bodies, b, q, lever, n) * dt)

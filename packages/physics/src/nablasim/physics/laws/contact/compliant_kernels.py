@@ -20,6 +20,10 @@ resolve is the law itself, and what is beyond takes about the momentum that is t
 
 import kernelc as kc
 
+SMOOTH, FIRM = 1, 3
+"""`FIRM` is the law of bodies that have no numbers of their own, but by their mass: "smooth" where forces are looked
+at; in a step they are found for all bodies together (rubbing_kernels.py)."""
+
 
 @kc.struct
 class Contact:
@@ -152,5 +156,20 @@ def shared_force(
 ) -> kc.float3:
     """The force of a part of contact r, whose dampers are bounded: along the normal by `pace`, across it by `rub`."""
     k = c.four[r]
+    if pace > 0.0 and c.law[r] >= 2:  # What a step has to find: rubbing_kernels.py.
+        k = kc.float4()
     kd, kf = bounded(k.y * part, pace), bounded(k.z * part, rub)
     return contact_force(gap, velocity, normal, k.x * part, kd, kf, k.w, c.law[r], c.touch[r], c.smoothing[r], 0.0)
+
+
+@kc.func
+def begun_force(
+    c: Contact, r: int, part: float, gap: float, velocity: kc.float3, normal: kc.float3, pace: float
+) -> kc.float3:
+    """What of `shared_force` is there when a step begins: not friction, and no pressure that the step has to find."""
+    k, force = c.four[r], kc.float3()
+    if c.law[r] < 2:
+        rate = kc.dot(velocity, normal)
+        kd = bounded(k.y * part, pace)
+        force = normal * normal_force(gap, rate, k.x * part, kd, c.law[r], c.touch[r], c.smoothing[r], 0.0)
+    return force

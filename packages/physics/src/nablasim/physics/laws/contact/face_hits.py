@@ -18,10 +18,12 @@ from nablasim.physics.laws.contact.face_hits_kernels import FaceHits as Faces
 from nablasim.physics.laws.contact.face_hits_kernels import face_hit_energies, face_hit_forces
 from nablasim.physics.laws.contact.pairing_kernels import pair_with_triangle
 from nablasim.physics.laws.contact.planes import pushed
+from nablasim.physics.laws.contact.reports import Touches, blank, centres, rows, spread, touches
+from nablasim.physics.laws.contact.reports_kernels import report_face_hits
 from nablasim.physics.laws.deformable import particles as p
 from nablasim.physics.laws.limits import CONTACT_SAFETY, Limit, step_rate
 from nablasim.physics.laws.rigid import bodies as b
-from nablasim.physics.laws.rigid.surfaces import surfaces
+from nablasim.physics.laws.rigid.surfaces import BOUND, surfaces
 from nablasim.physics.laws.system import System
 from nablasim.physics.model import Column, Draft, Index
 
@@ -52,6 +54,18 @@ class FaceHits(System):
         e = s.scratch("face_hits.energy", s.rows(self.name))
         kc.launch(face_hit_energies, s.rows(self.name), met(s), [e])
         return e
+
+    def contacts(self, s: Step) -> list[Touches]:
+        corners, body = s.numpy(CORNERS), s.numpy(BODY)
+        x, reach = s.numpy(p.X)[corners], s.numpy(BOUND)[body]
+        middle = x.mean(axis=1)
+        size = np.linalg.norm(x - middle[:, None], axis=2).max(axis=1)
+        slack = 0.5 * s.numpy(THICKNESS) + s.numpy(CONTACT.smoothing)
+        close = np.flatnonzero(np.linalg.norm(middle - centres(s)[body], axis=1) < size + reach[:, 3] + slack)
+        start, of = spread(s.numpy(b.POINT_COUNT)[body[close]])
+        report = blank(s, len(of))
+        kc.launch(report_face_hits, len(close), [*met(s), rows(close), start], [report])
+        return [touches(report, ("particles", corners[close][of, 0]), ("bodies", body[close][of]))]
 
     def limits(self, a: Arrays) -> list[Limit]:
         corners, body = a.numpy(CORNERS), a.numpy(BODY)

@@ -111,10 +111,13 @@ def room(count: int, roundness: list[int]) -> int:
     return min(len(roundness) * (count - 1), max(each * count, LITTLE)) if roundness else 0
 
 
-def stiffest(a: Arrays, rates: NDArray[Any], scene: Any, row: int) -> tuple[NDArray[np.int32], NDArray[Any]]:
+def stiffest(
+    a: Arrays, rates: NDArray[Any], scene: Any, row: int, *, firm: bool
+) -> tuple[NDArray[np.int32], NDArray[Any]]:
     """Bodies of the swarm, and the stiffest contact per mass that each could have with another one.
 
-    `rates` are those of `bodies.contact_rates`, `scene` the numbers of a row that is handed out.
+    `rates` are those of `bodies.contact_rates`, `scene` the numbers of a row that is handed out. firm: what has no ke
+    limits nothing, because steps solve for it.
     """
     body: NDArray[np.int32] = a.numpy(BODY)
     mass, own = a.numpy(b.MASS)[body].astype(np.float64), a.numpy(b.FOUR)[body, 0].astype(np.float64)
@@ -126,7 +129,7 @@ def stiffest(a: Arrays, rates: NDArray[Any], scene: Any, row: int) -> tuple[NDAr
         i = slice(at, at + 256)
         with np.errstate(divide="ignore", invalid="ignore"):
             series = np.nan_to_num(ke[i, None] * ke / (ke[i, None] + ke))
-        natural = by_scene if by_scene >= 0 else m[i, None] * m / (m[i, None] + m) * swing**2
+        natural = by_scene if by_scene >= 0 else m[i, None] * m / (m[i, None] + m) * (0.0 if firm else swing**2)
         one, two = ke[i, None] >= 0, ke[None] >= 0
         k = np.where(one & two, series, np.where(one | two, np.maximum(ke[i, None], ke), natural))
         most[i] = ((rate[i, None] + rate) * k).max(axis=1)

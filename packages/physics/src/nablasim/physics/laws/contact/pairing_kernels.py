@@ -8,6 +8,8 @@ the reduced mass of the two.
 # mypy: ignore-errors
 
 import kernelc as kc
+from nablasim.physics.checks import STICK
+from nablasim.physics.laws.contact.compliant_kernels import FIRM, SMOOTH
 from nablasim.physics.laws.rigid.bodies_kernels import gives_way
 
 
@@ -42,6 +44,15 @@ def in_series(a: float, b: float) -> float:
 
 
 @kc.func
+def rubbing(a: float, b: float) -> float:
+    """What sticks to something sticks, whatever that is."""
+    both = in_series(a, b)
+    if max(a, b) >= STICK:
+        both = STICK
+    return both
+
+
+@kc.func
 def mean_friction(a: float, b: float) -> float:
     both = max(a, b)
     if a >= 0.0 and b >= 0.0:
@@ -51,7 +62,7 @@ def mean_friction(a: float, b: float) -> float:
 
 @kc.func
 def paired(a: kc.float4, b: kc.float4) -> kc.float4:
-    return kc.float4(in_series(a.x, b.x), in_series(a.y, b.y), in_series(a.z, b.z), mean_friction(a.w, b.w))
+    return kc.float4(in_series(a.x, b.x), in_series(a.y, b.y), rubbing(a.z, b.z), mean_friction(a.w, b.w))
 
 
 @kc.kernel
@@ -118,6 +129,27 @@ def pair_of_bodies(
     if gives_way(bodies.motion[a]):
         m = reduced(bodies.mass[a], bodies, b)
     four[r] = completed(paired(bodies.four[a], bodies.four[b]), scene, r, m)
+
+
+@kc.kernel
+def pair_of_neighbours(
+    given: kc.Array[int], scene: Defaults, soft_rate: kc.Array[float], one: kc.Array[int], other: kc.Array[int],
+    bodies: Partners, four: kc.Array[kc.float4], law: kc.Array[int],
+):  # fmt: skip
+    """The same of two bodies that found each other, and their law: a step finds the pressure of those without a ke, and
+    of what sticks. What has a ke swings with another rate, where it has no kd or kf."""
+    r = kc.tid()
+    a, b = one[r], other[r]
+    own, l, m = paired(bodies.four[a], bodies.four[b]), given[r], bodies.mass[b]
+    if gives_way(bodies.motion[a]):
+        m = reduced(bodies.mass[a], bodies, b)
+    if l == SMOOTH or l == FIRM:
+        l = FIRM if max(own.z, scene.kf[r]) >= STICK or max(own.x, scene.ke[r]) < 0.0 else SMOOTH
+    natural = by_mass(m, scene.rate[r], scene.ratio[r])
+    if l != FIRM:
+        natural = by_mass(m, soft_rate[r], scene.ratio[r])
+    four[r] = filled_up(own, kc.float4(scene.ke[r], scene.kd[r], scene.kf[r], scene.mu[r]), natural)
+    law[r] = l
 
 
 @kc.kernel

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 import kernelc as kc
-from nablasim.physics.checks import filled
+from nablasim.physics.checks import STICK, filled
 from nablasim.physics.laws.contact import body_planes
 from nablasim.physics.laws.contact.hard_kernels import HARD, hard_plane_forces
 from nablasim.physics.laws.contact.planes_kernels import (
@@ -24,6 +24,8 @@ from nablasim.physics.laws.contact.planes_kernels import (
     unit_normals,
 )
 from nablasim.physics.laws.contact.planes_kernels import Planes as Pairs
+from nablasim.physics.laws.contact.reports import Touches, blank, touches
+from nablasim.physics.laws.contact.reports_kernels import report_planes
 from nablasim.physics.laws.deformable.particles import CONTACT_F, GRAVITY, WEIGHT, F, V, X
 from nablasim.physics.laws.rigid.bodies_kernels import NONE
 from nablasim.physics.laws.system import System
@@ -44,6 +46,9 @@ TOUCH, SMOOTHING = Column("plane_contacts.touch"), Column("plane_contacts.smooth
 LAWS = ("linear", "smooth")
 USUAL = {"ke": 1e4, "kd": 1e2, "kf": 1e2}
 """What particles and links meet where a plane has no numbers of its own."""
+RATE, BODY_RATE = 300.0, 3000.0
+"""How fast things swing on each other that have no numbers of their own (1/s): with particles, and bodies alone, whose
+contact a step solves for."""
 RATE_UNITS = {"rate": "1/s", "ratio": "1"}
 
 
@@ -69,6 +74,12 @@ class Planes(System):
         e = s.scratch("plane_contacts.energy", n)
         kc.launch(plane_energies, n, [pushed(s), pairs(s)], [e])
         return e
+
+    def contacts(self, s: Step) -> list[Touches]:
+        n = s.rows(self.name)
+        report = blank(s, n)
+        kc.launch(report_planes, n, [pushed(s), pairs(s), s.dt], [report])
+        return [touches(report, ("particles", s.numpy(PARTICLE)), (self.name, np.arange(n)))]
 
     def stiffness(self, a: Arrays, bounds: Bounds) -> None:
         kc.launch(plane_stiffness, a.rows("plane_contacts"), [a[PARTICLE], a[KE]], [bounds.contact_k])
@@ -98,7 +109,7 @@ def add_plane(
     touch: float,
     smoothing: float,
     hard: bool,
-    by_mass: Mapping[str, float],
+    by_mass: Mapping[str, float | None],
 ) -> None:
     """Pairs of one plane with all that the scene has: called when everything else is there.
 
@@ -124,14 +135,22 @@ def add_plane(
         at = rows.table
         draft.index(f"{at}.law", np.full(rows.count, HARD if hard else LAWS.index(damping)))
         if rows is bodies:
-            _add_by_mass(draft, rows, {q for q, value, _ in used if value is None}, by_mass)
+            solved, sticks = damping == "smooth" and not hard, kf == STICK
+            firm = solved and (ke is None or sticks)
+            _add_by_mass(draft, rows, {q for q, value, _ in used if value is None}, by_mass, firm)
+            if solved:
+                body_planes.make_firm(draft, rows, by_mass=ke is None, sticks=sticks)
         for quantity, value, unit in used:
-            if value is None and rows is bodies:
-                draft.constant(Column(f"{at}.{quantity}"), rows, NONE)
+            column, unsaid = Column(f"{at}.{quantity}"), value is None
+            if value == STICK:
+                draft.constant(column, rows, STICK)
                 continue
-            value = USUAL[quantity] if value is None else value
-            draft.parameter(f"{name}.{quantity}", Column(f"{at}.{quantity}"), rows, value, unit=unit,
-                            bounds=(0.0, None), uniform=True)  # fmt: skip
+            if unsaid:  # By the mass of bodies, until somebody gives it a value.
+                value = USUAL[quantity]
+                draft.constant(column, rows, NONE if rows is bodies else value)
+            group = (f"{name}: {quantity}", quantity) if unsaid and bodies.count else None
+            draft.parameter(f"{name}.{quantity}", column, rows, value, unit=unit, bounds=(0.0, None), uniform=True,
+                            choice=group, dormant=group is not None)  # fmt: skip
         draft.parameter(f"{name}.normal", Column(f"{at}.given_normal", kc.float3), rows, normal, unit="1",
                         bounds=(-1.0, 1.0), uniform=True)  # fmt: skip
         draft.parameter(f"{name}.offset", Column(f"{at}.offset"), rows, offset, unit="m", uniform=True,
@@ -140,12 +159,19 @@ def add_plane(
         draft.constant(Column(f"{at}.smoothing"), rows, smoothing)
 
 
-def _add_by_mass(draft: Draft, rows: Rows, unsaid: set[str], by_mass: Mapping[str, float]) -> None:
+def usual_rate(firm: bool) -> tuple[str, float]:
+    """The rate that holds where none was said, and its name."""
+    return ("body_rate", BODY_RATE) if firm else ("rate", RATE)
+
+
+def _add_by_mass(draft: Draft, rows: Rows, unsaid: set[str], by_mass: Mapping[str, float | None], firm: bool) -> None:
     """The rate and the ratio of rows of bodies: parameters where something depends on them."""
     needed = ({"rate"} if unsaid else set()) | ({"ratio"} if "kd" in unsaid else set())
     for quantity, unit in RATE_UNITS.items():
-        column = Column(f"{rows.table}.{quantity}")
-        draft.constant(column, rows, by_mass[quantity])
+        column, name, value = Column(f"{rows.table}.{quantity}"), quantity, by_mass[quantity]
+        if value is None:
+            name, value = usual_rate(firm)
+        draft.constant(column, rows, value)
         if quantity in needed:
-            draft.parameter(f"contact.{quantity}", column, rows, by_mass[quantity], unit=unit, bounds=(0.0, None),
+            draft.parameter(f"contact.{name}", column, rows, value, unit=unit, bounds=(0.0, None),
                             uniform=True, about="of contacts of bodies that have no numbers of their own")  # fmt: skip

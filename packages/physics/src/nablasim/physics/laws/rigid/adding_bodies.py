@@ -8,12 +8,15 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from nablasim.physics.checks import filled, shaped
-from nablasim.physics.geometry import MESH, Solid, Supports, crowd, crowd_across, supports
+from nablasim.physics.checks import STICK, filled, shaped
+from nablasim.physics.geometry import MESH, Solid, Supports, crowd, crowd_across, held, supports
 from nablasim.physics.laws.rigid import bodies_kernels as kernels
 from nablasim.physics.laws.rigid.bodies import (
     CROWD,
     DENSITY,
+    EDGE_COUNT,
+    EDGE_START,
+    ENDS,
     FACE,
     FACE_BODY,
     GIVEN_INERTIA,
@@ -75,8 +78,9 @@ def add_body(
     gravity: ArrayLike,
 ) -> None:
     """A body that moves by the forces on it."""
-    if solid.distance is not None:
-        raise TypeError(f"{name}: signed distances have no mass; use scene.add_obstacle, or a mesh")
+    if solid.distance is not None or solid.field is not None:
+        what = "heights" if solid.distance is None else "signed distances"
+        raise TypeError(f"{name}: {what} have no mass; use scene.add_obstacle, or a mesh")
     rows, points = _add_solid(draft, name, "rigid", solid)
     draft.index(MOTION.name, [kernels.FREE])
     found = _add_mass(draft, name, rows, solid, density, mass, inertia)
@@ -97,7 +101,8 @@ def _supported(solid: Solid, mass: float, tensor: bytes) -> tuple[list[tuple[int
     Kept for bodies that are alike; the inertia comes as the bytes of its matrix.
     """
     com, inertia = solid.unit.com, np.frombuffer(tensor).reshape(3, 3)
-    at, (*_, share, planes, others) = solid.points, solid.features
+    at, (_, _, share, planes, others, edges) = solid.points, solid.features
+    share = held(share, edges)
     touching, shares = [], []
     for first, last, part in ((0, planes, np.ones(planes)), (others, len(at), share[others:])):
         sets = supports(at[first:last], part, mass, com, inertia)
@@ -163,6 +168,10 @@ def _add_solid(draft: Draft, name: str, kind: str, solid: Solid) -> tuple[Rows, 
     draft.index(POINT_START.name, [points.start + solid.features.others])
     draft.index(POINT_COUNT.name, [points.count - solid.features.others])
     draft.index(OF_BODY.name, np.full(points.count, rows.start))
+    edges = draft.rows("body_edges", len(solid.features.edges))
+    draft.index(ENDS.name, solid.features.edges + points.start)
+    draft.index(EDGE_START.name, [edges.start])
+    draft.index(EDGE_COUNT.name, [edges.count])
     draft.index(FACE.name, solid.faces + points.start)
     draft.index(FACE_BODY.name, np.full(faces.count, rows.start))
     draft.constant(SPREAD, points, solid.features.spread)
@@ -228,8 +237,8 @@ def _add_motion(
 def _add_contact(draft: Draft, name: str, rows: Rows, contact: Four) -> None:
     for quantity, column, unit in (("ke", KE, "N/m"), ("kd", KD, "N s/m"), ("kf", KF, "N s/m"), ("mu", MU, "1")):
         value = getattr(contact, quantity)
-        if value is None:
-            draft.constant(column, rows, kernels.NONE)
+        if value is None or value == STICK:
+            draft.constant(column, rows, kernels.NONE if value is None else STICK)
         else:
             filled(f"{name}.{quantity}", value, (), positive=True, allow_zero=True)
             draft.parameter(f"{name}.{quantity}", column, rows, value, unit=unit, bounds=(0.0, None), uniform=True)

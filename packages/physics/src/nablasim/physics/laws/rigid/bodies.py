@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import kernelc as kc
-from nablasim.physics.geometry import Supports, face_moments, rates
+from nablasim.physics.geometry import Supports, face_moments, held, rates
 from nablasim.physics.laws.contact.pairing_kernels import join_four
 from nablasim.physics.laws.limits import CONTACT_SAFETY, Limit, step_rate
 from nablasim.physics.laws.rigid import bodies_kernels as kernels
@@ -26,7 +26,7 @@ X, V, OMEGA = (Column(f"bodies.{q}", kc.float3, role="state") for q in ("x", "v"
 ROT = Column("bodies.rot", kc.quat, role="state")
 F, TORQUE = (Column(f"bodies.{q}", kc.float3, role="sum") for q in ("f", "torque"))
 CONTACT_F, CONTACT_TORQUE = (
-    Column(f"bodies.contact_{q}", kc.float3, role="sum", by=("rubbing_bodies",)) for q in ("f", "torque")
+    Column(f"bodies.contact_{q}", kc.float3, role="sum", by=("rubbing_bodies", "rubbing")) for q in ("f", "torque")
 )
 """Of friction, which looks at all other forces first."""
 GRAVITY = Column("bodies.gravity", kc.float3)
@@ -55,6 +55,10 @@ LOCAL = Column("body_points.local", kc.float3, role="derived")
 BALL, RIM = (Column(f"body_points.{q}", role="derived") for q in ("ball", "rim"))
 OF_BODY = Index("body_points.body", to="bodies")
 
+ENDS = Index("body_edges.ends", to="body_points", width=2)
+EDGE_START, EDGE_COUNT = Index("bodies.edge_start", to="body_edges"), Index("bodies.edge_count")
+"""The edges that meet the surfaces of others."""
+
 FACE, FACE_BODY = Index("body_faces.corners", to="body_points", width=3), Index("body_faces.body", to="bodies")
 
 SET_BODY, SET_NORMAL = Index("body_sets.body", to="bodies"), Column("body_sets.normal", kc.float3)
@@ -76,8 +80,8 @@ class Bodies(System):
     columns = (X, ROT, V, OMEGA, F, TORQUE, CONTACT_F, CONTACT_TORQUE, GRAVITY, DENSITY, GIVEN_MASS, GIVEN_INERTIA,
                *SIZES, KE, KD, KF, MU, CROWD, SIZE, FOUR, MASS, VOLUME, COM, FIRST, INERTIA, INVERSE, SECOND, VERTEX,
                SPREAD, ROUND, SHARE, LOCAL, BALL, RIM, SET_NORMAL)  # fmt: skip
-    indices = (KIND, MOTION, REFERENCE, PLANE_COUNT, POINT_START, POINT_COUNT, OF_BODY, FACE, FACE_BODY, SET_BODY,
-               SET_PLANES, MEMBER, MEMBER_OF)  # fmt: skip
+    indices = (KIND, MOTION, REFERENCE, PLANE_COUNT, POINT_START, POINT_COUNT, OF_BODY, ENDS, EDGE_START, EDGE_COUNT,
+               FACE, FACE_BODY, SET_BODY, SET_PLANES, MEMBER, MEMBER_OF)  # fmt: skip
 
     def setup(self, a: Arrays) -> None:
         n = a.rows("bodies")
@@ -160,7 +164,7 @@ def contact_rates(a: Arrays, planes: bool) -> NDArray[np.float64]:
     mass, com, inertia, local = (a.numpy(column).astype(np.float64) for column in (MASS, COM, INERTIA, LOCAL))
     body, arms = a.numpy(SET_BODY), local - com[a.numpy(OF_BODY)]
     members = np.stack([a.numpy(MEMBER_OF), a.numpy(MEMBER)], axis=1)
-    share = np.ones(len(arms)) if planes else a.numpy(SHARE)
+    share = np.ones(len(arms)) if planes else held(a.numpy(SHARE), a.numpy(ENDS))
     found = rates(Supports(a.numpy(SET_NORMAL), members), arms, share, mass[body], inertia[body])
     most = np.zeros(len(mass))
     wanted = a.numpy(SET_PLANES) == int(planes)

@@ -7,7 +7,7 @@ the body's frame: v_c = v + omega × (R com).
 # mypy: ignore-errors
 
 import kernelc as kc
-from nablasim.physics.geometry import GRID, MESH, shape_moments
+from nablasim.physics.geometry import FIELD, GRID, MESH, shape_moments
 
 NONE = -1e30
 """Stands for a number that was not given, where zero could be meant."""
@@ -139,7 +139,7 @@ def body_masses(
         trace = kc.trace(C)
         centre = kc.stop_grad(points[matter.reference[b]]) + r
         per_density = kc.diag(kc.float3(trace, trace, trace)) - C
-    elif kind == GRID:  # It never moves by forces.
+    elif kind == GRID or kind == FIELD:  # It never moves by forces.
         V = 1.0
         centre = kc.float3()
         per_density = kc.diag(kc.float3(1.0, 1.0, 1.0))

@@ -8,8 +8,8 @@ import numpy as np
 
 import kernelc as kc
 from nablasim.physics.geometry import GROUP, Solid
-from nablasim.physics.laws.rigid.bodies import FACE, KIND, SIZE, points
-from nablasim.physics.laws.rigid.surfaces_kernels import Grids, Meshes, body_bounds, group_boxes
+from nablasim.physics.laws.rigid.bodies import EDGE_COUNT, EDGE_START, ENDS, FACE, KIND, SIZE, points
+from nablasim.physics.laws.rigid.surfaces_kernels import Edges, Grids, Meshes, body_bounds, group_boxes
 from nablasim.physics.laws.rigid.surfaces_kernels import Surfaces as Bundle
 from nablasim.physics.laws.system import System
 from nablasim.physics.model import Column, Draft, Index, Rows
@@ -43,7 +43,8 @@ def surfaces(a: Arrays) -> Any:
     """The surfaces of bodies in kernels."""
     meshes = a.bundle(Meshes, FACE, BOX_START, BOX_COUNT, FACE_START, FACE_COUNT, LOW, HIGH)
     grids = a.bundle(Grids, NODE, CELLS, ORIGIN, SPACING, DISTANCE)
-    return a.bundle(Bundle, KIND, SIZE, BOUND, points=points(a), meshes=meshes, grids=grids)
+    edges = a.bundle(Edges, ENDS, start=EDGE_START, count=EDGE_COUNT)
+    return a.bundle(Bundle, KIND, SIZE, BOUND, points=points(a), edges=edges, meshes=meshes, grids=grids)
 
 
 def add_surface(draft: Draft, name: str, body: Rows, faces: Rows, solid: Solid) -> None:
@@ -57,14 +58,24 @@ def add_surface(draft: Draft, name: str, body: Rows, faces: Rows, solid: Solid) 
     draft.index(FACE_COUNT.name, count)
     draft.index(BOX_START.name, [boxes.start])
     draft.index(BOX_COUNT.name, [boxes.count])
-    grid = solid.distance
-    nodes = draft.rows("body_nodes", 0 if grid is None else grid.values.size)
+    grid, field = solid.distance, solid.field
+    shape = (0, 0, 0) if grid is None else grid.values.shape
+    if field is not None:
+        shape = (field.heights.shape[0], 1, field.heights.shape[1])
+    nodes = draft.rows("body_nodes", shape[0] * shape[1] * shape[2])
     draft.index(NODE.name, [nodes.start])
-    draft.index(CELLS.name, [[0, 0, 0] if grid is None else grid.values.shape])
+    draft.index(CELLS.name, [shape])
     draft.constant(SPACING, body, 1.0)
     if grid is not None:
         draft.constant(ORIGIN, body, grid.low)
         draft.constant(SPACING, body, grid.spacing)
         draft.parameter(f"{name}.distance", DISTANCE, nodes, grid.values.ravel(), unit="m",
                         about="signed distances at the nodes of the grid, z fastest")  # fmt: skip
+        draft.thing(name, "obstacle", nodes)
+    if field is not None:
+        (width, depth), (along_x, along_z) = field.size, field.spacing
+        draft.constant(ORIGIN, body, [-width / 2, 0.0, -depth / 2])
+        draft.constant(SPACING, body, [along_x, 1.0, along_z])
+        draft.parameter(f"{name}.heights", DISTANCE, nodes, field.heights.ravel(), unit="m",
+                        about="heights at the nodes, z fastest")  # fmt: skip
         draft.thing(name, "obstacle", nodes)

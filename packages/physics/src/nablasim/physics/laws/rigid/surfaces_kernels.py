@@ -6,10 +6,12 @@ distances on a grid. Each answers for body b and point p; beyond `reach` outside
 # mypy: ignore-errors
 
 import kernelc as kc
-from nablasim.physics.geometry import BOX, CAPSULE, GRID, MESH, SPHERE, shape_contact
+from nablasim.physics.geometry import BOX, CAPSULE, FIELD, GRID, MESH, SPHERE, shape_contact
 from nablasim.physics.laws.rigid.bodies_kernels import Points
 
 FAR = 1e30
+FEET = 3
+"""How often the foot of a point on a heightfield is improved."""
 
 
 @kc.struct
@@ -37,6 +39,15 @@ class Grids:
 
 
 @kc.struct
+class Edges:
+    """Edges between points, `count` of them per body from `start` on. Ends that are balls are those of an axis."""
+
+    ends: kc.Array[int, 2]
+    start: kc.Array[int]
+    count: kc.Array[int]
+
+
+@kc.struct
 class Surfaces:
     """What bodies touch with. `bound` is a ball (centre, radius) in the body's frame that holds it."""
 
@@ -44,6 +55,7 @@ class Surfaces:
     size: kc.Array[kc.float3]
     bound: kc.Array[kc.float4]
     points: Points
+    edges: Edges
     meshes: Meshes
     grids: Grids
 
@@ -160,8 +172,66 @@ def cubic_slope(t: float) -> kc.float4:
 
 
 @kc.func
+def ground_at(g: Grids, b: int, x: float, z: float):
+    """The height of ground and its normal at a place, in units of nodes: cubics between them (Catmull and Rom)."""
+    i = min(max(int(kc.floor(x)), 0), g.cells[b, 0] - 2)
+    k = min(max(int(kc.floor(z)), 0), g.cells[b, 2] - 2)
+    wx, wz, dx, dz = cubic(x - float(i)), cubic(z - float(k)), cubic_slope(x - float(i)), cubic_slope(z - float(k))
+    height, along_x, along_z = 0.0, 0.0, 0.0
+    for u in range(4):
+        for w in range(4):
+            h = node_height(g, b, i + u - 1, k + w - 1)
+            height += wx[u] * wz[w] * h
+            along_x += dx[u] * wz[w] * h
+            along_z += wx[u] * dz[w] * h
+    return height, kc.normalize(kc.float3(-along_x / g.spacing[b].x, 1.0, -along_z / g.spacing[b].z))
+
+
+@kc.func
+def field_surface(surfaces: Surfaces, b: int, p: kc.float3):
+    """Heights at the nodes of a grid. The ground nearest to p is looked for from what is below it, by the planes that
+    touch it there; it is not farther to the side than a few cells.
+    """
+    g = surfaces.grids
+    gap, n = FAR + 0.0 * p.x, kc.float3()
+    low, step = g.origin[b], g.spacing[b]
+    x, z = (p.x - low.x) / step.x, (p.z - low.z) / step.z
+    if x >= 0.0 and x <= float(g.cells[b, 0] - 1) and z >= 0.0 and z <= float(g.cells[b, 2] - 1):
+        most = 4.0 * max(step.x, step.z)
+        height, n = ground_at(g, b, x, z)
+        gap = (p.y - height) * n.y
+        for _k in range(FEET):
+            away = kc.clamp(gap, -most, most)
+            fx, fz = p.x - n.x * away, p.z - n.z * away
+            height, n = ground_at(g, b, (fx - low.x) / step.x, (fz - low.z) / step.z)
+            gap = (p.x - fx) * n.x + (p.y - height) * n.y + (p.z - fz) * n.z
+    return gap, n
+
+
+@kc.func
+def node_height(g: Grids, b: int, i: int, k: int) -> float:
+    """The height of a node; one beyond the border lies on the line through the last two."""
+    nx, nz = g.cells[b, 0], g.cells[b, 2]
+    ci, ck = min(max(i, 0), nx - 1), min(max(k, 0), nz - 1)
+    first = g.node[b]
+    h = g.distance[first + ci * nz + ck]
+    return 3.0 * h - g.distance[first + (2 * ci - i) * nz + ck] - g.distance[first + ci * nz + 2 * ck - k]
+
+
+@kc.func
 def grid_surface(surfaces: Surfaces, b: int, p: kc.float3, reach: float):
-    """Signed distances at the nodes of a grid, joined by cubics: a smooth surface with a continuous normal.
+    """Heights of ground, or signed distances at the nodes of a grid."""
+    gap, n = FAR + 0.0 * p.x, kc.float3()
+    if surfaces.kind[b] == FIELD:
+        gap, n = field_surface(surfaces, b, p)
+    else:
+        gap, n = distance_surface(surfaces, b, p)
+    return gap, n
+
+
+@kc.func
+def distance_surface(surfaces: Surfaces, b: int, p: kc.float3):
+    """Signed distances, joined by cubics: a smooth surface with a continuous normal.
 
     Where there are not four nodes around p, there is nothing to touch.
     """
@@ -219,4 +289,12 @@ def body_bounds(surfaces: Surfaces):
         half = kc.cw_mul(nodes, g.spacing[b]) * 0.5
         centre = g.origin[b] + half
         radius = kc.length(half)
+    elif kind == FIELD:
+        # All that is above the rectangle, and as far below as it is wide.
+        least, most, half = FAR, -FAR, -g.origin[b]
+        for i in range(g.node[b], g.node[b] + g.cells[b, 0] * g.cells[b, 2]):
+            least, most = min(least, kc.stop_grad(g.distance[i])), max(most, kc.stop_grad(g.distance[i]))
+        wide = max(half.x, half.z)
+        centre = kc.float3(0.0, 0.5 * (least + most) - wide, 0.0)
+        radius = kc.length(kc.float3(half.x, 0.5 * (most - least) + wide, half.z))
     surfaces.bound[b] = kc.float4(centre, radius * 1.00001)

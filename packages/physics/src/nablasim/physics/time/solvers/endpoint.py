@@ -101,7 +101,6 @@ class Endpoint:
         self.tape.backward(grads=seeds, add=False)
         return self.x.grad.numpy().copy(), np.concatenate([self.v.grad.numpy(), self.bodies.pulled()])
 
-
     def unknowns(self, way: Floats) -> dict[Array, Floats]:
         """What k directions of the unknowns, (k, rows, 3), are to the tape of the forces."""
         n = self.particles
