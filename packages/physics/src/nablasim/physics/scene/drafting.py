@@ -27,8 +27,8 @@ class Drafting:
     def draft(self) -> Iterator[Draft]:
         """What the scene has written so far, for adders of laws from elsewhere: `with scene.draft() as draft:`.
 
-        `draft.things[name].rows["bodies"]` are the rows of what was added; `draft.rows`, `draft.index`, `draft.constant` and
-        `draft.parameter` write more. Where an error is raised inside, nothing of that is left behind.
+        `draft.things[name].rows["bodies"]` are the rows of what was added; `draft.rows`, `draft.index`,
+        `draft.constant` and `draft.parameter` write more. Where an error is raised inside, nothing of that stays.
         """
         with self._whole():
             yield self._draft
