@@ -123,6 +123,25 @@ def test_graphs_that_refer_to_a_changed_input_are_freed():
     assert watch.alive() == 0
 
 
+def test_a_second_derivative_that_is_refused_keeps_nothing():
+    """The error is raised from inside of torch's graph, which Python's collector does not see through."""
+    from kernelc.torch import kept
+
+    def refused():
+        x, f = leaf(), kc.torch.function(_squared)
+        (g,) = torch.autograd.grad(f(x).sum(), x, create_graph=True)
+        for again in (lambda: g.sum().backward(), lambda: torch.autograd.grad((g + x**3).sum(), x)):
+            with pytest.raises(kc.TapeError, match="first derivative only"):
+                again()
+        with pytest.raises(kc.TapeError, match="first derivative only"):
+            torch.autograd.gradgradcheck(f, (x,))
+
+    before = set(kept.tickets)
+    refused()
+    gc.collect()
+    assert set(kept.tickets) <= before
+
+
 def test_memory_does_not_grow_over_many_calls():
     from kernelc.torch import kept
 

@@ -68,6 +68,18 @@ class Plan:
         self.numbers = len(self.arrays) < len(self.packers)
         self.dims, self.block = self.variant.kernel.dims, self.variant.kernel.block
         self.written = self.variant.written
+        self.kinds = tuple(self.kernel.params.values())
+        self.repeats: list[Any] = []
+        """Weak references to what is kept of tapes that began with a launch like this (repeats.py)."""
+        self.seen: dict[Any, None] = {}
+        """What such tapes have recorded."""
+        self.repeats_pay = True
+
+    @cached_property
+    def reals(self) -> list[int]:
+        """The arrays of reals that the kernel works on: through these, a gradient may go."""
+        kinds = [kind.element if isinstance(kind, t.ArrayType) else kind for kind in self.kinds]
+        return [i for i in self.arrays if i in self.variant.touched and any(s.is_float for s in t.leaves(kinds[i]))]
 
     def stale(self) -> bool:
         """Whether a setting, or a name that the kernel captured, has changed."""

@@ -34,34 +34,43 @@ class Player(Versions):
         else:
             self._run(entry, block)
 
-    def _run(self, entry: Entry, block: bytes | None = None) -> None:
+    def _run(self, entry: Entry, block: bytes | None) -> None:
         plan = entry.plan
         assert plan is not None
         launches.apply_settings()
         total, head = launches.packed(entry.dim)
+        binary = plan.binaries[total >= plan.width]
+        if block is None or binary is None:
+            if entry.active and binary is None:
+                # Both sweeps are built in one run of the tool chain.
+                plan.variant.binaries([("forward", frozenset()), ("adjoint", entry.adjoint)], plan.contiguous, total)
+            binary = launches.prepare(plan, total)
         if block is None:
             block = launches.block_of(plan, entry.args, head)
-        if entry.active and plan.binaries[total >= plan.width] is None:
-            # Both sweeps are built in one run of the tool chain.
-            plan.variant.binaries([("forward", frozenset()), ("adjoint", entry.adjoint)], plan.contiguous, total)
-        binary = launches.prepare(plan, total)
         if plan.variant.records:
             entry.record = _native.Record()
             block = block[:32] + struct.pack("<q", entry.record.pointer) + block[len(head) :]
-        if entry.watched and total > 1:
+        entry.block = block
+        watched = entry.watched if total > 1 else ()
+        if watched:
             seen = self._index_versions(entry)
-            self._forward.add_call(lambda: self._watch_again(entry, block, total, seen))
-        if binary.strips or binary.rows:
+            self._forward.add_call(lambda: self._watch_again(entry, entry.block, total, seen))
+        alone = not binary.strips and not binary.rows
+        if alone:
+            step = self._forward.add_launch(binary.entry, block, total, binary.parallel, entry.record)
+        else:
             step = strips.add_launch(self._forward, binary, block, total, entry.args, self._scratch, True,
                                      parts=entry.parts)  # fmt: skip
-        else:
-            step = self._forward.add_launch(binary.entry, block, total, binary.parallel, entry.record)
-        self._codes[step], self._names[step] = binary.code, plan.kernel.name
-        self._forward.keep(entry.args)
-        if entry.watched and total > 1 and not config.debug:
+        self._codes[step] = binary.code
+        if self._dry is not None:
+            return
+        if watched and not config.debug:
             self._watch(entry, block, total)
-        checked = bytes(launches.with_shadows(plan, entry.args, bytearray(block))) if config.debug else block
-        failure = strips.launch(binary, checked, total, entry.args, entry.parts)
+        if alone and not config.debug:
+            failure = _native.launch(binary.entry, block, total, binary.parallel)
+        else:
+            checked = bytes(launches.with_shadows(plan, entry.args, bytearray(block)))
+            failure = strips.launch(binary, checked, total, entry.args, entry.parts)
         if failure is not None or binary.prints:
             reports.report(binary.code, failure, plan.kernel.name)
 

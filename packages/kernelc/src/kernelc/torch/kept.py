@@ -90,7 +90,7 @@ class CallTape(Tape):
         apply_settings()
         failure = sweep.program.run()
         del weights  # their memory was read until here
-        self._report(failure, sweep.codes, {step: code.kernel for step, code in sweep.codes.items()})
+        self._report(failure, sweep.codes)
 
 
 def keep_for_readers(targets: Sequence[Array]) -> None:

@@ -136,7 +136,7 @@ def fit(
     method = method or ("lm" if problem.space.size <= MANY else "lbfgs")
     _check(method, horizon, starts, start, problem)
     if options.keys() - ({"rate"} if method == "adam" else set()):
-        raise TypeError(f"fit() got unexpected options: {', '.join(map(repr, options))} ({method!r} has none of that name)")
+        raise TypeError(f"fit() got options that {method!r} does not have: {', '.join(map(repr, options))}")
     settings = {"method": method, "horizon": horizon, "starts": starts, "seed": seed, "steps": steps,
                 "tolerance": tolerance, "agree": agree}  # fmt: skip
     began = time.perf_counter()

@@ -205,13 +205,12 @@ class Pictures:
         return np.asarray(self.renderer(corners, balls(self.bob)[1], **self.paint))
 
     def around(self, x: Any) -> Any:
-        """The corners of balls at the bobs (copies, frames[, bobs], 3) of a pendulum."""
-        corners = x.new_tensor(balls(self.bob)[0] + np.array(self.pivot))
-        return (x.reshape(*x.shape[:2], -1, 1, 3) + corners).reshape(*x.shape[:2], -1, 3)
+        """Corners of balls at bobs (copies, frames[, bobs], 3)."""
+        ball = x.new_tensor(balls(self.bob)[0] + np.array(self.pivot))
+        return (x.reshape(*x.shape[:2], -1, 1, 3) + ball).flatten(2, 3)
 
     def _bound(self, target: Video, names: tuple[str, ...], faces: NDArray[np.int32]) -> Bound:
-        pictures = self._like_ours(target)
-        noise = self.noise if self.noise is not None else target.noise
+        pictures, noise = self._like_ours(target), target.noise if self.noise is None else self.noise
         step, floor, slack = (1e-3, 1e-5, 1e-6) if self.real == "float32" else (1e-5, 1e-9, 1e-10)
         bound = _BoundPictures(
             target.times, np.zeros(0), np.zeros(0), step, noise, floor, slack, 0.01 * floor / step,

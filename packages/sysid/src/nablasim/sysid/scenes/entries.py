@@ -113,7 +113,12 @@ class ParameterEntry(Entry):
 
 def _gravity(given: Any) -> Any:
     """One number is downwards."""
-    return (0.0, -to_number(given, "m/s^2"), 0.0) if isinstance(given, (int, float, str)) else given
+    if not isinstance(given, (int, float, str)):
+        return given
+    pull = to_number(given, "m/s^2")
+    if pull < 0:
+        raise ValueError(f"one number is how strong it pulls downwards, not {given}: write {-pull:g}, or a vector")
+    return (0.0, -pull, 0.0)
 
 
 Gravity = Annotated[tuple[Acceleration, Acceleration, Acceleration], BeforeValidator(_gravity)]

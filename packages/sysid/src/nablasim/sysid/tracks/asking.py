@@ -15,7 +15,7 @@ from nablasim.sysid.tracks import flight as fl
 from nablasim.sysid.tracks.answers import Answer, CannotTell
 from nablasim.sysid.tracks.least_squares import Vector
 from nablasim.sysid.tracks.questions import Known, check, names_of
-from nablasim.sysid.tracks.roundness import is_round
+from nablasim.sysid.tracks.roundness import is_round, is_string
 from nablasim.sysid.tracks.rulers import DISAGREE, Ruler, quarrels, rulers
 from nablasim.sysid.tracks.sliding import Slid, fit_slide, width_of
 from nablasim.sysid.tracks.swing import OMEGA, RADIUS, fit_swing
@@ -276,6 +276,11 @@ def _swing(look: Look, kind: str, names: list[str], known: Known) -> Asked:
             assert ruled is not None
             value, std = swung.omega_squared * ruled[0], float(np.hypot(relative, ruled[1]))
             answer = Answer(name, value, value * std, "m/s²", why, (ruled[2], "all its mass is in the bob"))
+            if is_string(look):
+                answer = answer.against(
+                    "the string was followed with the bob, so that the middle of what swings is not the bob's: say "
+                    "where the bob swings by --region x,y,w,h, or film a thinner string"
+                )
             if not answer.low <= known.g <= answer.high:
                 answer = answer.against(
                     f"this is not {known.named_gravity}: the frame rate or the ruler is probably wrong"

@@ -44,9 +44,8 @@ class Video:
         if not np.isfinite(pictures).all():
             raise ValueError(f"frame {int(np.argwhere(~np.isfinite(pictures))[0, 0])} has a pixel that is not finite")
         if np.abs(pictures).max() > BRIGHTEST:
-            raise ValueError(
-                f"real frames are from 0 to 1, and these from {pictures.min():.4g} to {pictures.max():.4g}: divide by 255"
-            )
+            low, high = pictures.min(), pictures.max()
+            raise ValueError(f"real frames are from 0 to 1, and these from {low:.4g} to {high:.4g}: divide by 255")
         if (times is None) == (fps is None):
             raise ValueError("give the times of the frames, or fps, how many there are per second")
         if fps is not None and not 0 < fps < np.inf:
@@ -109,7 +108,7 @@ class Track:
                 raise ValueError(f"{name}: there are {len(self.times)} times and {v.shape[:1]} values")
             if not np.isfinite(v).all():
                 at = int(np.argwhere(~np.isfinite(v))[0, 0])
-                raise ValueError(f"{name} is not finite at {self.times[at]:.6g} s: leave out times without measurements")
+                raise ValueError(f"{name} is not finite at {self.times[at]:.6g} s: leave out what was not measured")
         object.__setattr__(self, "values", made)
 
     def __len__(self) -> int:
