@@ -28,7 +28,7 @@ class Drafting:
         """What the scene has written so far, for adders of laws from elsewhere: `with scene.draft() as draft:`.
 
         `draft.things[name].rows["bodies"]` are the rows of what was added; `draft.rows`, `draft.index`,
-        `draft.constant` and `draft.parameter` write more. Where an error is raised inside, nothing is left behind.
+        `draft.constant` and `draft.parameter` write more. Where an error is raised inside, nothing of that stays.
         """
         with self._whole():
             yield self._draft
