@@ -91,11 +91,12 @@ class Simulation:
 
     def push(self, values: Mapping[str, Any], tangents: Mapping[str, Any], frames: int) -> tuple[Seen, Seen]:
         """Run once, and see how it moves where values do, (k, ...) each; failures are raised."""
-        options = {**self.options}
+        steps = int(self.steps[frames - 1])
+        options = self._until(steps)
         if options.pop("checkpoint", None) is None and options.get("substeps") == "auto":
             del options["substeps"]
-        run, moved = ph.jvp(self.model.replace(values), tangents, dt=self.dt, steps=int(self.steps[frames - 1]),
-                            every=self.every, check=False, primal=True, **options)  # fmt: skip
+        run, moved = ph.jvp(self.model.replace(values), tangents, dt=self.dt, steps=steps, every=self.every,
+                            check=False, primal=True, **options)
         return Seen(run, self._frames(frames), True), Seen(moved, self._frames(frames), False)
 
     def track(self, values: Mapping[str, Any], frames: int) -> Seen:
@@ -131,7 +132,14 @@ class Simulation:
     def _rollout(self, model: Any, frames: int, check: bool = False) -> Any:
         steps = int(self.steps[frames - 1])
         scene = {"check": check} if isinstance(model, ph.Model) else {}
-        return ph.rollout(model, dt=self.dt, steps=steps, every=self.every, **{**scene, **self.options})
+        return ph.rollout(model, dt=self.dt, steps=steps, every=self.every, **{**scene, **self._until(steps)})
+
+    def _until(self, steps: int) -> dict[str, Any]:
+        """The options of a run of so many steps: a fit looks at the first frames first, and control goes as far."""
+        control = self.options.get("control")
+        if control is None:
+            return {**self.options}
+        return {**self.options, "control": {name: value[:steps] for name, value in control.items()}}
 
     def _frames(self, frames: int) -> NDArray[np.int64]:
         return self.steps[:frames] // self.every
