@@ -102,7 +102,7 @@ class Cloth:
         if told == CENTRE:
             masses = self._masses(seed)
             return control.CentreOfMass("cloth", masses @ end / masses.sum(), masses=masses)
-        camera = render.Camera.look_at(eye=(0.0, 1.4, 3.4), target=(0.0, 0.4, 0.0), fov=65)
+        camera = render.Camera.look_at(eye=(0.0, 3.6, 2.6), target=(0.0, 0.9, 0.0), fov=65)
         lights: list[Any] = [render.Ambient(0.3), render.Directional((0.7, 1.0, 0.6))]
         view = render.Renderer(camera, lights, size=(self.size, self.size), shading="lambert", composite=True)
         paint = {"colors": _dyed(self.drawn(seed)["rest"])}

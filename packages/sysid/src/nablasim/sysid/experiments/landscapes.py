@@ -220,7 +220,7 @@ class Landscapes:
             ends[sampling.NAME] = [r["found"] for i, r in zip(items, results) if isinstance(i, sampling.Sampled)]
             plates.append(sampling.plate(flight, TRUTH["cube.density"]))
         tables = (
-            Table(heads, tuple(rows), "Minima and basins"), _searches(descents), sampling.centres_table(flight),
+            Table(heads, (*rows, PAPER), "Minima and basins"), _searches(descents), sampling.centres_table(flight),
             sampling.searches_table(ends, TRUTH["cube.density"]),
         )  # fmt: skip
         grid = plane["losses"]
@@ -233,6 +233,10 @@ class Landscapes:
         )
         data = {"minima": rows, "descents": [{**asdict(i), **r} for i, r in every], "flights": ends}
         return Chapter(self.name, self.title, text, tables, (), tuple(plates), data)
+
+
+PAPER = ("  the paper", "mass; mu, lambda of a beam", "all", "each of these", "1", "all that it shows", "")
+"""Its row of the table."""
 
 
 def loss(result: Mapping[str, Any], frames: int, subset: str) -> Line:
