@@ -145,7 +145,7 @@ def add_plane(
             if value == STICK:
                 draft.constant(column, rows, STICK)
                 continue
-            if unsaid:  # By the mass of bodies, until somebody gives it a value.
+            if value is None:  # By the mass of bodies, until somebody gives it a value.
                 value = USUAL[quantity]
                 draft.constant(column, rows, NONE if rows is bodies else value)
             group = (f"{name}: {quantity}", quantity) if unsaid and bodies.count else None
