@@ -231,6 +231,10 @@ def test_a_model_refuses_numbers_that_no_scene_has(values, message):
         ph.rollout(_slope().replace(values), dt=1e-3, steps=2)
 
 
+def test_central_differences_may_step_across_zero():
+    ph.rollout(_slope().replace({"floor.kd": -1e-6, "floor.mu": -1e-6}), dt=1e-3, steps=2)
+
+
 def test_a_model_keeps_the_numbers_that_it_was_given():
     """Whoever fills one array again and again has as many models."""
     velocity, models = np.zeros((1, 3)), []

@@ -89,6 +89,10 @@ class Place:
     rows: Rows
 
 
+ACROSS = 1e-4
+"""Central differences around zero may step across it by so much."""
+
+
 @dataclass(frozen=True, eq=False)
 class Parameter:
     """A quantity that can be replaced and optimised, by name.
@@ -122,7 +126,7 @@ class Parameter:
         """The numbers, if they are some that a scene would take as well."""
         low, quantity = self.bounds[0], self.name.rpartition(".")[2]
         weighs = quantity in ("mass", "density")  # bodies and particles say more of these, with the row
-        if low is not None and low >= 0 and not weighs and (numbers < 0).any():
+        if low is not None and low >= 0 and not weighs and (numbers < -ACROSS).any():
             raise ValueError(f"{self.name} must not be negative, and is {numbers.min():g}")
         if self.element == (4,) and quantity == "rot" and not numbers.any(axis=-1).all():
             raise ValueError(f"{self.name} is a quaternion (x, y, z, w), and not zero; ph.quat(axis, angle) makes one")
