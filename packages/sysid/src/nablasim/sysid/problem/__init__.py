@@ -3,8 +3,9 @@
 from nablasim.sysid.problem.losses import Blur, Loss, Moments, Pixels, Pyramid
 from nablasim.sysid.problem.observations import Pictures, States, balls
 from nablasim.sysid.problem.parameters import Axis, Param, Space, Vector
-from nablasim.sysid.problem.problem import Problem, Slopes
+from nablasim.sysid.problem.problem import Problem
 from nablasim.sysid.problem.simulation import FAILURES, Seen, Simulation, quantity
+from nablasim.sysid.problem.slopes import Slopes
 
 __all__ = [
     "FAILURES",

@@ -11,7 +11,6 @@ Misfits are kept per frame: windows of time, intervals and the test of the model
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -23,6 +22,7 @@ from nablasim.sysid.problem.losses import Loss
 from nablasim.sysid.problem.observations import Bound, bind
 from nablasim.sysid.problem.parameters import Param, Space, Vector
 from nablasim.sysid.problem.simulation import FAILURES, Seen, Simulation
+from nablasim.sysid.problem.slopes import Slopes, Sums
 
 if TYPE_CHECKING:
     from nablasim.sysid.fit import Fit
@@ -32,59 +32,6 @@ ROWS_AT_ONCE = 256
 """Rows of copies and frames that are in memory at once while slopes are summed."""
 LARGEST = 2**26
 """Numbers of a Jacobian that is kept as it is."""
-
-
-@dataclass(frozen=True, eq=False)
-class Slopes:
-    """The misfit near a point, summed per frame, for r = rows - target and J = ∂ rows / ∂ u."""
-
-    u: Vector
-    squares: Vector
-    """(frames) r·r"""
-    gradient: NDArray[np.float64]
-    """(frames, n) Jᵀ r"""
-    normal: NDArray[np.float64]
-    """(frames, n, n) Jᵀ J"""
-    spread: NDArray[np.float64]
-    """(frames, n, n) Jᵀ diag(r²) J: the noise as these parameters see it"""
-    count: int
-    """numbers per frame"""
-    J: NDArray[np.floating[Any]] | None = None
-    """(n, frames, numbers) itself, where it was asked for and is not too large"""
-
-    @property
-    def loss(self) -> float:
-        """The mean of squares."""
-        return float(self.squares.sum() / (self.count * len(self.squares)))
-
-
-class _Sums:
-    """Adds up what `Slopes` has, some frames at a time."""
-
-    def __init__(self, u: Vector, frames: int, n: int, m: int, keep: np.dtype[Any] | None):
-        self.u, self.count = np.array(u, np.float64), m
-        self.squares, self.gradient = np.zeros(frames), np.zeros((frames, n))
-        self.normal, self.spread = np.zeros((frames, n, n)), np.zeros((frames, n, n))
-        self.whole = None if keep is None else np.zeros((n, frames, m), keep)
-
-    def add(self, some: Sequence[int], r: NDArray[np.floating[Any]], J: NDArray[np.floating[Any]]) -> None:
-        """r (some, m) and J (n, some, m) of some frames."""
-        self.squares[some] = np.einsum("fm,fm->f", r, r, dtype=np.float64)
-        if self.whole is not None:
-            self.whole[:, some] = J
-        moves = (J != 0).any(axis=0)
-        for k, frame in enumerate(some):
-            # Most of a picture does not move at all: only the outline of a silhouette does.
-            live = np.flatnonzero(moves[k])
-            a, e = J[:, k, live].astype(np.float64), r[k, live].astype(np.float64)
-            self.gradient[frame], self.normal[frame] = a @ e, a @ a.T
-            self.spread[frame] = (a * e**2) @ a.T
-
-    def slopes(self) -> Slopes | None:
-        """The sums; None where one of them is not a finite number."""
-        if not np.isfinite(self.squares).all() or not np.isfinite(self.normal).all():
-            return None
-        return Slopes(self.u, self.squares, self.gradient, self.normal, self.spread, self.count, self.whole)
 
 
 class Problem:
@@ -208,7 +155,7 @@ class Problem:
         width = np.array([used[1 + j, j] - used[1 + n + j, j] for j in range(n)])
         safe = np.where(width == 0, 1.0, width)
         m = self.bound.target.shape[1]
-        sums = _Sums(u, frames, n, m, self.bound.target.dtype if keep and n * frames * m <= LARGEST else None)
+        sums = Sums(u, frames, n, m, self.bound.target.dtype if keep and n * frames * m <= LARGEST else None)
         for some in self._chunks(frames, len(points)):
             rows = self._numbers(seen, some)
             J = (rows[plus] - rows[minus]).astype(np.float64) / safe[:, None, None]
@@ -228,7 +175,7 @@ class Problem:
             used = np.where(works, np.arange(3), 0)  # Where one side fails the other does.
             width = three[used[1], j] - three[used[2], j]
             J[j] = (rows[used[1]] - rows[used[2]]) / (width or 1.0)
-        sums = _Sums(u, frames, n, m, self.bound.target.dtype if keep else None)
+        sums = Sums(u, frames, n, m, self.bound.target.dtype if keep else None)
         sums.add(range(frames), rows[0], J)
         return sums.slopes()
 
@@ -276,7 +223,7 @@ class Problem:
             seen, moved = self._push(u, frames)
         except FAILURES:
             return None
-        sums = _Sums(u, frames, n, m, self.bound.target.dtype if keep and n * frames * m <= LARGEST else None)
+        sums = Sums(u, frames, n, m, self.bound.target.dtype if keep and n * frames * m <= LARGEST else None)
         for some in self._chunks(frames, n + 1):
             rows, J = (x.numpy() for x in self.bound.push(seen, moved, some))
             sums.add(some, rows - self.bound.target[some], J)
