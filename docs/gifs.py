@@ -47,6 +47,36 @@ def cube() -> None:
     draw("cube", camera, [(moved.vertices("cube").numpy(), np.asarray(model.surfaces["cube"].faces), scenery.ORANGE)])
 
 
+def learned(task: str, name: str, goal: np.ndarray, camera: render.Camera) -> None:
+    """What was learned of a task of control, and a red mark where it is to end."""
+    from nablasim.sysid.experiments.controls import TASKS
+    from nablasim.sysid.experiments.steering import PICTURE, train
+
+    chosen = TASKS[task]
+    run = train(chosen.staged("desk"), PICTURE, 0, chosen.scale("desk").iterations)
+    print(f"{task}: {run.watched[run.best][0]:.4f} m from the goal")
+    x = run.motion().vertices(name).numpy()[:: max(1, round(1 / FPS / run.task.dt))]
+    x = np.concatenate([x, np.repeat(x[-1:], FPS, axis=0)])
+    mark = ph.TetMesh.box((0.14, 0.006, 0.14)).surface
+    marked = np.repeat((mark.vertices + goal - [0.07, 0, 0.07])[None], len(x), axis=0)
+    faces = np.asarray(run.task.model.surfaces[name].faces)
+    draw(task, camera, [(x, faces, GOLD), (marked, mark.faces, RED)])
+
+
+def fem() -> None:
+    from nablasim.sysid.experiments.control_fem import Gear
+
+    camera = render.Camera.look_at(eye=(0.0, 1.7, 1.8), target=(0.0, 0.0, 0.0), fov=40)
+    learned("fem", "gear", Gear().goal(0) * [1, 0, 1], camera)
+
+
+def walker() -> None:
+    from nablasim.sysid.experiments.control_walker import Walker
+
+    camera = render.Camera.look_at(eye=(0.15, 0.5, 1.9), target=(0.15, 0.2, 0.0), fov=33)
+    learned("walker", "walker", np.array([Walker().goal(0), 0.0, 0.0]), camera)
+
+
 def gear() -> None:
     import soft_gear
 
@@ -74,6 +104,14 @@ def flag() -> None:
     draw("cloth", camera, parts)
 
 
+def robot() -> None:
+    import dropped
+
+    model, moved, _ = dropped.drop(None, seconds=2.0)
+    camera = render.Camera.look_at(eye=(1.1, 1.1, 3.3), target=(-0.15, 0.72, 0), fov=40)
+    draw("robot", camera, [(moved.vertices("figure")[::2], np.asarray(model.surfaces["figure"].faces), scenery.BLUE)])
+
+
 if __name__ == "__main__":
-    for name in sys.argv[1:] or ["cube", "gear", "flag"]:
+    for name in sys.argv[1:] or ["cube", "gear", "flag", "robot", "fem", "walker"]:
         globals()[name]()

@@ -2,29 +2,32 @@
 
 from __future__ import annotations
 
+import inspect
 import types
 import typing
 from collections.abc import Callable
 from typing import Any
 
-from nablasim.sysid.scenes import Stage, entries, parse_scene, units
+from nablasim.sysid.scenes import Stage, entries, object_entries, parse_scene, picture_entries, units
 from nablasim.sysid.scenes.estimates import everyday
-from nablasim.sysid.scenes.quantities import Entry, In
+from nablasim.sysid.scenes.quantities import Colour, Entry, In, Open
 
 PARTS = {
     "The file": entries.SceneFile,
-    "video": entries.VideoEntry,
-    "camera": entries.CameraEntry,
-    "objects: rigid": entries.RigidEntry,
-    "objects: soft": entries.SoftEntry,
-    "objects: cloth": entries.ClothEntry,
-    "objects: robot": entries.RobotEntry,
-    "shape": entries.ShapeEntry,
-    "rotation": entries.RotationEntry,
-    "pushes": entries.PushEntry,
-    "fixed": entries.FixedEntry,
+    "video": picture_entries.VideoEntry,
+    "camera": picture_entries.CameraEntry,
+    "objects: rigid": object_entries.RigidEntry,
+    "objects: soft": object_entries.SoftEntry,
+    "objects: cloth": object_entries.ClothEntry,
+    "objects: robot": object_entries.RobotEntry,
+    "objects: pendulum": object_entries.PendulumEntry,
+    "shape": object_entries.ShapeEntry,
+    "rotation": object_entries.RotationEntry,
+    "pushes": object_entries.PushEntry,
+    "fixed": object_entries.FixedEntry,
     "floor": entries.FloorEntry,
-    "light": entries.LightEntry,
+    "walls": entries.WallEntry,
+    "light": picture_entries.LightEntry,
     "parameters": entries.ParameterEntry,
 }
 
@@ -46,7 +49,7 @@ def page(how: str, table: Callable[..., str]) -> str:
              "such as `kg/m^3` or `N s/m`.", ""]  # fmt: skip
     for name, part in PARTS.items():
         rows = table("entry | value | default | meaning", _rows(part))
-        text += [f"## {name}", "", (part.__doc__ or "").strip(), "", rows, ""]
+        text += [f"## {name}", "", inspect.getdoc(part) or "", "", rows, ""]
     known = everyday(Stage(parse_scene(SCENE)))
     names = [(f"`{q.name}`", f"`{q.of}`", q.unit) for q in known.values()]
     text += ["## What `--estimate` takes", "",
@@ -78,11 +81,14 @@ def _default(field: Any) -> str:
 
 def _value(kind: Any) -> str:
     """What is written there, in words."""
-    if kind is entries.Colour:
+    if kind is Colour:
         return "colour"
     origin, arguments = typing.get_origin(kind), typing.get_args(kind)
     if origin is typing.Annotated:
-        if arguments[0] == typing.get_args(entries.Colour)[0]:
+        open_one = next((m for m in arguments[1:] if isinstance(m, Open)), None)
+        if open_one is not None:
+            return f"{open_one.unit or 'number'}, `[low, high]` or `unknown`"
+        if arguments[0] == typing.get_args(Colour)[0]:
             return "colour" if kind != entries.Gravity else "m/s^2, three of them"
         unit = next((m.unit for m in arguments[1:] if isinstance(m, In)), None)
         return (unit or "number") if unit is not None else _value(arguments[0])
@@ -93,6 +99,8 @@ def _value(kind: Any) -> str:
     if origin is tuple:
         if arguments[-1] is Ellipsis:
             return f"list: {_value(arguments[0])}"
+        if len({str(a) for a in arguments}) > 1 and typing.get_origin(arguments[0]) is tuple:
+            return " and ".join(dict.fromkeys(_value(a) for a in arguments))
         count = {2: "two", 3: "three", 4: "four"}[len(arguments)]
         return f"{_value(arguments[0])}, {count} of them"
     if origin is dict:

@@ -204,3 +204,59 @@ def test_what_cannot_be_is_said():
         control.Task(block(), {"block.activatio": control.Waves(2)}, FAR, dt=0.1, steps=1)
     with pytest.raises(ValueError, match="adam"):
         task(FAR).train(optimiser="adm")
+
+
+@pytest.mark.parametrize(("given", "error", "reason"), [
+    (lambda: task(control.CentreOfMass("block", (0.4, 0.1), masses=MASSES)), ValueError, "three finite numbers"),
+    (lambda: task(control.CentreOfMass("block", 0.4, masses=MASSES)), ValueError, "three finite numbers"),
+    (lambda: task(control.CentreOfMass("block", (0.4, 0.1, np.nan), masses=MASSES)), ValueError, "three finite"),
+    (lambda: task(control.State({"block.x": (0.1, 0.2, 0.3)})), ValueError, r"shape \(12, 3\).*\(3,\)"),
+    (lambda: task(control.State({"block.x": np.full((12, 3), np.inf)})), ValueError, "not finite"),
+    (lambda: task(control.State({})), ValueError, "no quantity"),
+    (lambda: task("block"), TypeError, "not str"),
+    (lambda: task(FAR, steps=0), ValueError, "not 0 of"),
+    (lambda: task(FAR, steps=2.5), ValueError, "not 2.5 of"),
+    (lambda: task(FAR).train(iterations=-1), ValueError, r"iterations \(-1\)"),
+    (lambda: task(FAR).train(clip=0.0), ValueError, r"clip \(0.0\)"),
+])  # fmt: skip
+def test_wrong_goals_and_trainings_are_refused_by_name(given, error, reason):
+    with pytest.raises(error, match=reason):
+        given()
+
+
+def test_a_mask_is_a_picture():
+    see = render.Silhouette(CAMERA, size=(16, 16))
+    mask = np.zeros((16, 16), bool)
+    mask[4:10, 3:9] = True
+    a, b = (task(control.Image(see, picture)).train(iterations=0).loss for picture in (mask, mask.astype(float)))
+    assert a == b > 0
+
+
+def test_what_acts_at_a_certain_time_is_refused_by_closed_loops():
+    """Each of their steps begins at time zero: an impulse came in every step, or in none."""
+    scene = ph.Scene()
+    scene.add_soft("block", MESH, density=200.0, material=ph.NeoHookean(E=5e3, nu=0.3), activation=True)
+    scene.add_impulse("block", (1.0, 0, 0), t=0.05)
+    one = control.Task(scene.build(), {"block.activation": Fed()}, FAR, dt=1 / 60, steps=4, substeps=20)
+    with pytest.raises(ValueError, match="acts at a certain time"):
+        one.loss()
+
+
+def test_a_saved_training_is_known_by_all_that_it_depends_on(tmp_path):
+    task(FAR).train(iterations=1, folder=tmp_path)
+    task(FAR).train(iterations=1, folder=tmp_path)
+    others = [
+        task(FAR, control.Waves(3, scale=SCALE, spread=0.3, frequency=2.0)),
+        task(control.Distance("block", along=(0, 0, 1), masses=MASSES)),
+        task(FAR, look=CAMERA),
+    ]
+    for other in others:
+        with pytest.raises(ValueError, match="another training"):
+            other.train(iterations=1, folder=tmp_path)
+
+
+def test_a_longer_training_goes_on_from_a_shorter_one_with_the_same_bits(tmp_path):
+    whole = task(FAR).train(iterations=4, seed=1)
+    task(FAR).train(iterations=2, seed=1, folder=tmp_path)
+    again = task(FAR).train(iterations=4, seed=1, folder=tmp_path)
+    assert again.losses == whole.losses and all(torch.equal(x, y) for x, y in zip(weights(again), weights(whole)))

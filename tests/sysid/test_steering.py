@@ -7,18 +7,21 @@ import pytest
 import torch
 from typer.testing import CliRunner
 
+from nablasim import physics as ph
 from nablasim.sysid import control
+from nablasim.sysid.baselines import ppo
 from nablasim.sysid.cli import app
-from nablasim.sysid.control.descent import QuasiNewton
+from nablasim.sysid.control.optimisers import QuasiNewton
 from nablasim.sysid.experiments import imperfect, pendula, rates, smoke
 from nablasim.sysid.experiments.answers import Fitted, Missing
+from nablasim.sysid.experiments.closed_loop import CHEETAH, RUNNERS
 from nablasim.sysid.experiments.control_cloth import CONTROL_CLOTH, Throw
 from nablasim.sysid.experiments.control_fem import gear
 from nablasim.sysid.experiments.control_walker import Walker, walker
 from nablasim.sysid.experiments.controls import TASKS
 from nablasim.sysid.experiments.jellyfish import bell, kinds_of_edges
 from nablasim.sysid.experiments.reproduce import reproduce
-from nablasim.sysid.experiments.steering import CENTRE, PICTURE, RANDOM, train
+from nablasim.sysid.experiments.steering import CENTRE, PICTURE, RANDOM, Trained, train
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -192,3 +195,55 @@ def test_steps_are_timed_forward_and_backward():
     assert result["tets"] == 96 and len(result["rates"]) == 4
     physics, _, back, both = result["rates"]
     assert physics > both > 0 and back > both
+
+
+def test_a_motion_that_diverged_leaves_a_gap_in_the_curves(monkeypatch):
+    task = TASKS["walker"]
+    stage = task.staged("ci")
+    whole, calls = control.Task.motion, []
+
+    def diverging(self, *given):
+        calls.append(1)
+        if len(calls) == 2:
+            raise ph.Diverged("diverged", "walker", 1)
+        return whole(self, *given)
+
+    monkeypatch.setattr(control.Task, "motion", diverging)
+    item = Trained(stage, PICTURE, 0, 2)
+    result = item.run()
+    assert np.isnan(result["misses"][1][0]) and len(result["misses"]) == 3
+    chapter = task.chapter("ci", [item], [result])
+    assert len(chapter.tables[0].rows) >= 1 and len(chapter.plates) == 1
+
+
+def test_robots_of_the_field_learn_to_run_in_windows():
+    """Few windows of few copies: what counts is that they descend; carried over, the policy runs in MuJoCo as well."""
+    if ppo.assets() is None:
+        pytest.skip("gymnasium and MuJoCo are not installed")
+    run = CHEETAH.train(0.1, 0, progress=False)
+    assert run.at[-1] == len(run.windows) >= 1 and run.loss <= run.losses[0]
+    assert np.isfinite(run.windows).all()
+    there = CHEETAH.carried(run.task)
+    assert there.steps == CHEETAH.steps and np.isfinite([there.reward, there.speed]).all()
+
+
+@pytest.mark.parametrize("runner", RUNNERS.values(), ids=lambda runner: runner.name)
+def test_a_step_of_a_robot_is_worth_what_it_is_in_gymnasium(runner):
+    """The same state and action: both say the speed, less the effort, and 1 for one that stands."""
+    if ppo.assets() is None:
+        pytest.skip("gymnasium and MuJoCo are not installed")
+    world = ppo.world(runner.world, 5, reset_noise_scale=0.0, **dict(runner.options))
+    world.reset(seed=0)
+    action = np.linspace(-0.5, 0.5, len(runner.gears)).astype(np.float32)
+    _, reward, fallen, *_ = world.step(action)
+    data = world.unwrapped.data
+    state = {"it.q": torch.tensor(data.qpos.copy()), "it.qd": torch.tensor(data.qvel.copy())}
+    torque = torch.cat([torch.zeros(3), torch.tensor(action * np.array(runner.gears))])
+    # There the speed is the mean of the step, here that at its end.
+    mean = data.qpos[0] / world.unwrapped.dt
+    worth = float(runner.worth(state, {"it.torque": torque})) - float(data.qvel[0]) + mean
+    assert worth == pytest.approx(float(reward), abs=1e-6) and bool(runner.fallen(state)) == fallen
+    assert world.unwrapped.dt == pytest.approx(runner.dt)
+    model = runner.model()
+    assert model["it.q"] == pytest.approx(world.unwrapped.init_qpos)
+    world.close()

@@ -43,7 +43,7 @@ def uncovered(screen: wp.array(dtype=wp.vec2), faces: wp.array2d(dtype=int), f: 
     s1 = side(p, b, c)
     s2 = side(p, c, a)
     inside = (s0 > 0.0 and s1 > 0.0 and s2 > 0.0) or (s0 < 0.0 and s1 < 0.0 and s2 < 0.0)
-    logs = float(0.0)  # noqa: UP018  (Warp: a variable, not a constant)
+    logs = float(0.0)
     if inside or d2 < limit:
         logit = wp.where(inside, 1.0, -1.0) * d2 / sigma
         logs = wp.max(logit, 0.0) + wp.log(1.0 + wp.exp(-wp.abs(logit)))
@@ -54,7 +54,7 @@ def uncovered(screen: wp.array(dtype=wp.vec2), faces: wp.array2d(dtype=int), f: 
 def cover_pixel(screen: wp.array(dtype=wp.vec2), faces: wp.array2d(dtype=int), n: int, sigma: float, limit: float,
                 total: wp.array(dtype=float)):  # fmt: skip
     t = wp.tid()
-    logs = float(0.0)  # noqa: UP018
+    logs = float(0.0)
     for f in range(faces.shape[0]):
         logs += uncovered(screen, faces, f, t // n, t % n, n, sigma, limit)
     total[t] = logs

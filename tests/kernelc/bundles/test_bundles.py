@@ -379,3 +379,30 @@ def test_members_that_a_kernel_leaves_alone_ask_for_no_other_adjoint():
     (variant,) = weigh._variants.values()
     assert len(variant._adjoints) == 1
     np.testing.assert_array_equal(tape.jvp({x: np.ones((3, 3)), mass: np.ones(3)}, outputs=[out])[out], 2.0)
+
+
+@kc.struct
+class Moving:
+    x: kc.Array[float]
+    v: kc.Array[float]
+
+
+@kc.kernel
+def swing(s: Moving, k: kc.Array[float]):
+    i = kc.tid()
+    s.v[i] -= 0.1 * k[0] * s.x[i]
+    s.x[i] += 0.1 * s.v[i]
+
+
+def test_the_state_of_a_checkpoint_may_be_one_bundle():
+    def slope(state_of):
+        s = Moving(x=kc.array([1.0, 2.0]), v=kc.zeros(2))
+        k = kc.array([3.0], requires_grad=True)
+        with kc.Tape() as tape:
+            kc.checkpoint(lambda n: kc.launch(swing, 2, [s, k]), state_of(s), steps=5)
+        tape.backward(grads={s.x: np.ones(2)})
+        return k.grad.item()
+
+    assert slope(lambda s: s) == slope(lambda s: [s.x, s.v]) != 0.0
+    with pytest.raises(kc.WrongChoice, match=r"the state of kc.checkpoint holds a ndarray"):
+        slope(lambda s: [s, np.zeros(2)])

@@ -10,7 +10,7 @@ import pytest
 from messages import PRELUDE, expected, load, module_text, refusal, shown
 
 import kernelc as kc
-from kernelc.frontend.control import Control
+from kernelc.frontend.operators import Operators
 from kernelc.ir import MalformedIR
 
 SIGNATURES = [
@@ -176,7 +176,7 @@ def test_a_mistake_of_the_compiler_names_the_line(tmp_path, monkeypatch):
     def stumble(*_):
         raise KeyError("nothing there")
 
-    monkeypatch.setattr(Control, "scalar_binary", stumble)
+    monkeypatch.setattr(Operators, "scalar_binary", stumble)
     error = refusal(module)
     says = "the compiler failed: KeyError: 'nothing there'"
     assert shown(error) == expected(module.__file__, text, kc.CompilerBug, says, kc.CompilerBug.hint)

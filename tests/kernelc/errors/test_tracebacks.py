@@ -1,6 +1,7 @@
 """Tracebacks of our errors show lines of the user alone; `help` reads as documentation."""
 
 import io
+import pickle
 import pydoc
 import re
 import subprocess
@@ -21,6 +22,24 @@ def one(x: kc.Array[float]):
 @kc.kernel
 def untyped(x):
     pass
+
+
+@kc.struct
+class Numbers:
+    x: kc.Array[float]
+
+
+@kc.func
+def doubled(x):
+    return 2.0 * x
+
+
+def local_func():
+    @kc.func
+    def hidden(x):
+        return x
+
+    return hidden
 
 
 def recorded():
@@ -52,6 +71,19 @@ MISUSES = {
     "a scan of two dimensions": lambda: kc.scan(kc.zeros((2, 2))),
     "a loss that nothing wrote": lambda: recorded().backward(kc.zeros(1)),
     "a struct without fields": empty_struct,
+    "a bundle without its array": lambda: Numbers(),
+    "a member that a bundle has not": lambda: setattr(Numbers(x=kc.zeros(1)), "y", 1),
+    "a vector of too few numbers": lambda: kc.float3(1.0, 2.0),
+    "a type that there is not": lambda: kc.Array["float"],
+    "a number that may be absent": lambda: kc.float3 | None,
+    "a func of a number": lambda: kc.func(3),
+    "an adjoint of a number": lambda: doubled.adjoint(3),
+    "a kernel of a number": lambda: kc.kernel(3),
+    "a kernel that nobody finds": lambda: pickle.dumps(local_func()),
+    "a setting that there is not": lambda: setattr(kc.config, "speed", 1),
+    "an operation that is none": lambda: kc.Tape().record(3),
+    "a tape of another kind": lambda: kc.Tape(on_overwrite="forget"),
+    "an operation of torch on a number": lambda: kc.torch.op(3, 1, outputs=[1]),
     "a text of no kind": lambda: kc.inspect(one, "fortran"),
     "a failed check of a gradient": lambda: kc.testing.gradcheck(one, 3, [np.zeros(3), np.zeros(3)]),
 }

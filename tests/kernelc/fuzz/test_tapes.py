@@ -202,7 +202,7 @@ def built():
         for dense in (frozenset(range(len(kinds))), frozenset(always)):
             jobs.append((plan.variant, "forward", frozenset(), dense))
             for n in range(1, len(reals) + 1):
-                for which in ("adjoint", "tangent2"):
+                for which in ("adjoint", "tangent4"):
                     jobs += [(plan.variant, which, frozenset(s), dense) for s in itertools.combinations(reals, n)]
     prebuild(jobs)
 
@@ -241,7 +241,7 @@ def bent(program, arrays, tape, direction, carried, on_tape):
     """The change of the gradients of Σ weights·buffers along a direction of the leaves."""
     curve = Curve(tape, {arrays[b]: program.weights[b] for b in carried}, [arrays[b] for b in on_tape], 1)
     curve.give({arrays[b]: direction[b][None] for b in on_tape})
-    tape._report_sweep(curve.program.run(), curve.codes)
+    tape._report(curve.program.run(), curve.codes)
     return {b: curve.take(arrays[b])[0].copy() for b in on_tape}
 
 

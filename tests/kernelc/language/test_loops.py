@@ -478,4 +478,23 @@ def tuples_with_exits(n):
     return r
 
 
+WEIGHTS = (2, 5, 7, 11)
+
+
+@laws.values(int, gives=int, over=COUNTS)
+def tuples_backwards_counted_and_side_by_side(n):
+    r = 1
+    for w in reversed(WEIGHTS):
+        r = r * 3 + w
+    for k, w in enumerate(WEIGHTS):
+        if k == n:
+            continue
+        r += k * w
+    for (a, w), k in zip(enumerate(WEIGHTS), (n, 2, 3)):
+        r = r * 2 + a * w + k
+        if k == 5:
+            break
+    return r
+
+
 test_loops_mean_what_python_means = laws.test()

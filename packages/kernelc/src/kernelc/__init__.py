@@ -57,6 +57,7 @@ from .runtime import (
     zeros,
     zeros_like,
 )
+from .structs import struct
 from .types import (
     Array,
     bfloat16,
@@ -81,7 +82,6 @@ from .types import (
     quat,
     spatial_matrix,
     spatial_vector,
-    struct,
     tensor,
     transform,
     uint8,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from .errors import UnknownSetting, WrongChoice
+from .errors import UnknownSetting, WrongChoice, public
 
 _CHOICES = {
     "singular": ("zero", "ieee", "raise"),
@@ -48,6 +48,7 @@ class Config:
         self.threads = _number("KERNELC_THREADS", 0)
         self.cache_dir = Path(cache) if cache else None
 
+    @public
     def __setattr__(self, name: str, value: object) -> None:
         if name.startswith("_") or name not in self.__slots__:
             known = ", ".join(n for n in self.__slots__ if not n.startswith("_"))

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from .errors import WrongChoice, WrongShape
+from .errors import WrongChoice, WrongShape, public
 from .frontend.function import Func
 from .lib import spatial as kernels
 from .runtime import empty, launch, zeros
@@ -37,6 +37,7 @@ class HashGrid:
     share a fixed number of buckets. device: "cpu" or "cuda", where the points will be.
     """
 
+    @public
     def __init__(self, count: int, width: float, *, device: str | None = None):
         if not isinstance(count, int) or count < 0:
             raise WrongChoice(f"a grid holds a whole number of points, not {count!r}", advice="pass how many there are")
@@ -72,6 +73,7 @@ class Bvh:
     where the items will be.
     """
 
+    @public
     def __init__(self, count: int, *, device: str | None = None):
         if not isinstance(count, int) or count < 1:
             raise WrongChoice(f"a tree holds a whole number of items, from 1 on, not {count!r}",

@@ -1,15 +1,86 @@
-"""Structs outside of kernels: values of named fields, and bundles, which hold arrays and are passed as one argument."""
+"""Structs outside of kernels: how they are declared; values of named fields; bundles, which hold arrays and are passed
+as one argument."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from itertools import count
-from typing import Any
+from types import FunctionType
+from typing import TYPE_CHECKING, Any, get_type_hints
 
 import numpy as np
 
 from . import types as t
-from .errors import WrongUse
+from .errors import WrongType, WrongUse, public
+
+if TYPE_CHECKING:
+    from typing_extensions import dataclass_transform
+else:
+
+    def dataclass_transform() -> Any:
+        """For type checkers: what it stands above makes classes that are called with their fields."""
+        return lambda decorator: decorator
+
+
+# -- declarations
+@dataclass_transform()
+@public
+def struct(cls: type) -> t.Struct:
+    """Class decorator: annotated fields become a value type of the kernel language, or a bundle if some are arrays.
+
+    A field may have a default, a number or the numbers of a vector; those that have none are zero where they are not
+    given. A struct may inherit the fields of another.
+    """
+    fields = tuple((name, t.as_type(kind)) for name, kind in get_type_hints(cls).items())
+    if any(isinstance(kind, (t.Scalar, t.Composite)) and t.BFLOAT16 in t.leaves(kind) for _, kind in fields):
+        raise WrongType(f"@kc.struct {cls.__name__} has a field of bfloat16, which NumPy has no numbers of",
+                        advice="use kc.float16 or float in structs, or an array of kc.bfloat16 alone")  # fmt: skip
+    if not fields:
+        raise WrongType(f"@kc.struct {cls.__name__} has no annotated fields", advice="write them as `mass: float`")
+    _check_no_methods(cls, {name for name, _ in fields})
+    missing = object()
+    given = [(name, kind, getattr(cls, name, missing)) for name, kind in fields]
+    defaults = [(n, _default(f"{cls.__name__}.{n}", kind, v)) for n, kind, v in given if v is not missing]
+    known = tuple((name, value) for name, value in defaults if value is not None)
+    return t.Struct(cls.__name__, fields, None, (cls.__module__, cls.__qualname__), known, cls)
+
+
+def _check_no_methods(cls: type, fields: set[str]) -> None:
+    """What a struct cannot have: methods, and class attributes, which look like fields and are none."""
+    for name, value in vars(cls).items():
+        if name.startswith("__") or name in fields:
+            continue
+        if isinstance(value, (FunctionType, staticmethod, classmethod, property)):
+            raise WrongType(f"@kc.struct {cls.__name__} has the method {name}(): structs have fields only",
+                            advice=f"write a @kc.func that takes a {cls.__name__}")  # fmt: skip
+        raise WrongType(f"{name!r} of @kc.struct {cls.__name__} has a value, but no type: it is no field",
+                        advice=f"write `{name}: float = …`, or define a constant outside")  # fmt: skip
+
+
+def _default(path: str, kind: t.Type, value: Any) -> Any:
+    """The default of a field as numbers that can be compared; None for a member that may be absent."""
+    if value is None and isinstance(kind, t.Optional):
+        return None
+    if isinstance(kind, (t.Scalar, t.Composite)):
+        scalar = kind if isinstance(kind, t.Scalar) else kind.scalar
+        shape = () if isinstance(kind, t.Scalar) else kind.shape
+        found = np.asarray(value)
+        if found.shape == shape and found.dtype.kind in {"b": "b", "i": "iu", "u": "iu", "f": "iuf"}[scalar.kind]:
+            if scalar.is_float or np.array_equal(found.astype(scalar.numpy), found):
+                numbers = tuple(found.ravel().tolist())
+                return numbers if shape else numbers[0]
+    advice = "a default is a number, or as many numbers as a vector has; give other things where the struct is made"
+    if value is None:
+        advice = "declare it as `… | None`, if it may be absent"
+    raise WrongType(f"the default of {path} is {value!r}, which is no {kind!r}", advice=advice)
+
+
+def default_value(struct: t.Struct, name: str, kind: t.Type) -> Any:
+    """The Python-side value of a field that is not given."""
+    known = dict(struct.defaults)
+    if name not in known:
+        return None if t.has_arrays(kind) else t.zero_value(kind)
+    return kind(*np.ravel(known[name])) if isinstance(kind, (t.Scalar, t.Composite)) else None
 
 
 class Moves:
@@ -33,7 +104,7 @@ class StructValue:
         given = _given(struct, values, named)
         self.struct = struct
         for name, type in struct.fields:
-            setattr(self, name, given[name] if name in given else t.zero_value(type))
+            setattr(self, name, given[name] if name in given else default_value(struct, name, type))
 
     def __repr__(self) -> str:
         return f"{self.struct.name}({', '.join(f'{n}={getattr(self, n)!r}' for n in self.struct.names)})"
@@ -46,6 +117,7 @@ class Part(StructValue):
         vars(self).update(struct=of.struct)
         vars(self).update({name: kept(kind, getattr(of, name)) for name, kind in of.struct.fields})
 
+    @public
     def __setattr__(self, name: str, value: Any) -> None:
         raise WrongUse(f"this {self.struct.name} is part of a bundle: its fields cannot be set one by one",
                        advice=f"set the member of the bundle to a new {self.struct.name}(…)")  # fmt: skip
@@ -68,12 +140,13 @@ class Bundle:
         object.__setattr__(self, "_noted", None)
         missing = [n for n, kind in struct.fields if n not in given and t.has_arrays(kind) and not _may_be_absent(kind)]
         if missing:
-            raise WrongUse(f"{struct.name} misses {', '.join(missing)}: only numbers have a default, which is zero",
+            raise WrongUse(f"{struct.name} misses {', '.join(missing)}: arrays have no default",
                            advice=f"give {missing[0]}=…, or declare it as `{missing[0]}: … | None`")  # fmt: skip
         for name, kind in struct.fields:
-            default = None if t.has_arrays(kind) else t.zero_value(kind)
-            vars(self)[name] = self._checked(name, kind, given.get(name, default))
+            value = given[name] if name in given else default_value(struct, name, kind)
+            vars(self)[name] = self._checked(name, kind, value)
 
+    @public
     def __setattr__(self, name: str, value: Any) -> None:
         kind = dict(self._struct.fields).get(name)
         if kind is None:
@@ -81,6 +154,7 @@ class Bundle:
         vars(self)[name] = self._checked(name, kind, value)
         moves.tick()
 
+    @public
     def __delattr__(self, name: str) -> None:
         raise WrongUse(f"{name!r} of {self._struct.name} cannot be deleted", advice="set it to None, if it is optional")
 
@@ -190,7 +264,10 @@ def _given(struct: t.Struct, values: tuple[Any, ...], named: dict[str, Any]) -> 
     unknown = [n for n in named if n not in struct.names]
     if unknown or len(values) > len(struct.fields):
         raise _unknown(struct, ", ".join(unknown) if unknown else f"{len(values)} of them")
-    return dict(zip(struct.names, values, strict=False)) | named
+    given = dict(zip(struct.names, values, strict=False))
+    if double := [n for n in named if n in given]:
+        raise WrongUse(f"{struct.name} gets {', '.join(double)} twice", advice="name each field once")
+    return given | named
 
 
 def _unknown(struct: t.Struct, found: str) -> WrongUse:

@@ -6,9 +6,10 @@ Every value type is a fixed list of scalar *leaves*; the intermediate representa
 
 from __future__ import annotations
 
+import types as python_types
 from collections.abc import Callable, Iterator
 from functools import cache, cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any, Union
 
 import numpy as np
 
@@ -16,20 +17,13 @@ from . import homes
 from .errors import WrongType, WrongUse, public
 from .records import entity, record
 
-if TYPE_CHECKING:
-    from typing_extensions import dataclass_transform
-else:
-
-    def dataclass_transform() -> Any:
-        """For type checkers: what it stands above makes classes that are called with their fields."""
-        return lambda decorator: decorator
-
 
 class Type:
     """Base of all types. Types compare by structure and may be used as dictionary keys."""
 
     __slots__ = ()
 
+    @public
     def __or__(self, other: Any) -> Optional:
         """`kc.Array[float] | None`: a member or parameter that may be absent."""
         if other is not None:
@@ -48,6 +42,7 @@ class Scalar(Type):
     kind: str
     size: int
 
+    @public
     def __call__(self, value: Any = 0) -> Any:
         """Outside a kernel: the NumPy scalar of this type."""
         if self is BFLOAT16:
@@ -122,6 +117,7 @@ class Composite(Type):
         """The same shape over another scalar type."""
         raise AttributeError
 
+    @public
     def __call__(self, *values: Any) -> np.ndarray[Any, Any]:
         """Outside a kernel: a NumPy array of this shape, zero without arguments."""
         if not values:
@@ -238,12 +234,20 @@ class Struct(Type):
     origin: object = None
     home: tuple[str, str] | None = None
     """Its module and its name there."""
+    defaults: tuple[tuple[str, Any], ...] = ()
+    """Of fields that have one: a number, or the numbers of a vector or matrix."""
+    declared: type | None = None
+    """The class that was decorated: structs may inherit from it."""
+
+    def of(self, fields: tuple[tuple[str, Type], ...]) -> Struct:
+        """The same struct over other types."""
+        return Struct(self.name, fields, self.origin or self, None, self.defaults)
 
     def __reduce__(self) -> Any:
         """By name, where another process can import it; else as it is, which is the same to kernels."""
         if self.home is not None and homes.is_importable(self, *self.home):
             return homes.found, self.home
-        return Struct, (self.name, self.fields, self.origin)
+        return Struct, (self.name, self.fields, self.origin, None, self.defaults)
 
     def __copy__(self) -> Struct:
         return self
@@ -252,13 +256,33 @@ class Struct(Type):
         return self
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Struct) and (self.name, self.fields) == (other.name, other.fields)
+        return isinstance(other, Struct) and self._key == other._key
 
     def __hash__(self) -> int:
-        return hash((self.name, self.fields))
+        return hash(self._key)
 
+    @cached_property
+    def _key(self) -> Any:
+        # Of the defaults their text: 1, True and 1.0 are three.
+        return self.name, self.fields, repr(self.defaults)
+
+    def __mro_entries__(self, _: Any) -> tuple[type, ...]:
+        """`class Rod(Spring):` inherits the fields of the struct Spring."""
+        if self.declared is None:
+            raise WrongUse(f"{self.name} cannot be inherited from", advice="write its fields out")
+        return (self.declared,)
+
+    def __instancecheck__(self, value: Any) -> bool:
+        found = getattr(value, "struct", None) or getattr(value, "_struct", None)
+        if not isinstance(found, Struct):
+            return False
+        kin = found.declared is not None and self.declared is not None and issubclass(found.declared, self.declared)
+        return found == self or kin
+
+    @public
     def __call__(self, *values: Any, **named: Any) -> Any:
-        """Outside a kernel: a value with these fields, or a bundle of these arrays; what is not given is zero."""
+        """Outside a kernel: a value with these fields, or a bundle of these arrays; what is not given has its default,
+        or is zero."""
         from .structs import Bundle, StructValue
 
         return Bundle(self, values, named) if self.is_bundle else StructValue(self, values, named)
@@ -286,6 +310,7 @@ class ArrayType(Type):
     def __repr__(self) -> str:
         return f"Array[{self.element!r}, {self.ndim}]"
 
+    @public
     def __call__(self, *values: Any, **named: Any) -> Any:
         # Also because `typing` of Python 3.10 takes only what can be called for an annotation.
         raise WrongUse(f"kc.{self!r} is an annotation", advice="make an array with kc.array, kc.zeros, …")
@@ -300,6 +325,7 @@ class Optional(Type):
     def __repr__(self) -> str:
         return f"{self.kind!r} | None"
 
+    @public
     def __call__(self, *values: Any, **named: Any) -> Any:
         raise WrongUse(f"{self!r} is an annotation", advice="pass an array, or None")
 
@@ -325,12 +351,24 @@ def members(name: str, kind: Type) -> Iterator[tuple[str, Type]]:
 class _ArrayFactory:
     """`kc.Array[T]` and `kc.Array[T, ndim]`."""
 
+    @public
     def __getitem__(self, item: Any) -> ArrayType:
         element, ndim = item if isinstance(item, tuple) else (item, 1)
         if not isinstance(ndim, int) or not 1 <= ndim <= 4:
             raise WrongType(f"kc.Array[T, ndim] has 1 to 4 dimensions, not {ndim!r}",
                             advice="write kc.Array[float] or kc.Array[float, 2]")  # fmt: skip
-        return ArrayType(as_type(element), ndim)
+        return array_of(element, ndim)
+
+
+def array_of(element: Any, ndim: int) -> ArrayType:
+    """The type of an array, if there are such arrays."""
+    kind = as_type(element)
+    if has_arrays(kind):
+        advice = "pass an array of more dimensions: kc.Array[T, 2]"
+        if not isinstance(kind, ArrayType):
+            advice = f"pass one {kind!r}, whose arrays have a row for each"
+        raise WrongType(f"kc.Array[{kind!r}]: an array holds values, not arrays or bundles of them", advice=advice)
+    return ArrayType(kind, ndim)
 
 
 def optional_members(name: str, kind: Type) -> Iterator[str]:
@@ -351,6 +389,10 @@ def as_type(annotation: Any) -> Type:
         return _PYTHON_TYPES[annotation]
     if isinstance(annotation, tuple):
         return Tuple(tuple(as_type(a) for a in annotation))
+    if isinstance(annotation, python_types.UnionType) or getattr(annotation, "__origin__", None) is Union:
+        kinds = [a for a in annotation.__args__ if a is not type(None)]
+        if len(kinds) == 1:
+            return as_type(kinds[0]) | None
     if getattr(annotation, "__origin__", None) is tuple:
         return Tuple(tuple(as_type(a) for a in annotation.__args__))
     if isinstance(annotation, np.dtype) or (isinstance(annotation, type) and issubclass(annotation, np.generic)):
@@ -377,7 +419,7 @@ def resolve(type: Type, real: Scalar) -> Type:
     if isinstance(type, Tuple):
         return Tuple(tuple(resolve(t, real) for t in type.items))
     if isinstance(type, Struct):
-        return Struct(type.name, tuple((n, resolve(t, real)) for n, t in type.fields), type.origin or type)
+        return type.of(tuple((n, resolve(t, real)) for n, t in type.fields))
     if isinstance(type, ArrayType):
         return ArrayType(resolve(type.element, real), type.ndim)
     if isinstance(type, Optional):
@@ -393,7 +435,7 @@ def _with_scalars(type: Type, change: Callable[[Scalar], Scalar]) -> Type:
         return type.with_scalar(change(type.scalar))
     if isinstance(type, Struct):
         fields = tuple((n, _with_scalars(t, change)) for n, t in type.fields)
-        return type if fields == type.fields else Struct(type.name, fields, type.origin or type)
+        return type if fields == type.fields else type.of(fields)
     if isinstance(type, Tuple):
         return Tuple(tuple(_with_scalars(t, change) for t in type.items))
     return type
@@ -497,26 +539,13 @@ def zero_value(type: Type) -> Any:
     raise WrongType(f"{type!r} has no value outside a kernel")
 
 
-@dataclass_transform()
 @public
-def struct(cls: type) -> Struct:
-    """Class decorator: annotated fields become a value type of the kernel language, or a bundle if some are arrays."""
-    import typing
-
-    fields = tuple((name, as_type(t)) for name, t in typing.get_type_hints(cls).items())
-    if any(isinstance(t, (Scalar, Composite)) and BFLOAT16 in leaves(t) for _, t in fields):
-        raise WrongType(f"@kc.struct {cls.__name__} has a field of bfloat16, which NumPy has no numbers of",
-                        advice="use kc.float16 or float in structs, or an array of kc.bfloat16 alone")  # fmt: skip
-    if not fields:
-        raise WrongType(f"@kc.struct {cls.__name__} has no annotated fields", advice="write them as `mass: float`")
-    return Struct(cls.__name__, fields, None, (cls.__module__, cls.__qualname__))
-
-
 def vec(n: int, scalar: Any = float) -> Vec:
     """Vector type of n scalars."""
     return Vec(_size(n), _scalar(scalar))
 
 
+@public
 def mat(r: int, c: int, scalar: Any = float) -> Mat:
     """Matrix type of r rows and c columns."""
     return Mat(_size(r), _size(c), _scalar(scalar))
@@ -535,11 +564,13 @@ def _scalar(scalar: Any) -> Scalar:
     return kind
 
 
+@public
 def tensor(element: Any) -> ArrayType:
     """The paper's spelling of `kc.Array[element]`."""
-    return ArrayType(as_type(element), 1)
+    return array_of(element, 1)
 
 
+@public
 def local(n: int, element: Any = float) -> Any:
     """Inside a kernel: a local array of n zeros of the given type."""
     raise WrongUse("kc.local(n, T) is for use inside kernels", advice="use kc.zeros(n, dtype=T) outside")

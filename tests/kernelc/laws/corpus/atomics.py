@@ -143,3 +143,20 @@ def own_sums(x: kc.Array[float], n: int, out: kc.Array[float]):
 
 
 case("sums in the thread's own element", own_sums, N, x=leaf(N), n=3, out=leaf(N))
+
+
+@kc.kernel
+def bits(x: kc.Array[float], marks: kc.Array[int, 2], seen: kc.Array[int], out: kc.Array[float]):
+    i = kc.tid()
+    kc.atomic_or(seen, 0, 1 << (i % 5))
+    kc.atomic_and(seen, 1, ~(1 << (i % 3)))
+    kc.atomic_xor(seen, 2, i)
+    s = x[i]
+    for k in range(4):
+        old = kc.atomic_exchange(marks, i, k % 2, i + k)
+        won = kc.atomic_cas(marks, i, 0, i + 2, 7) == i + 2
+        s = kc.sin(s + 0.1 * float(old + marks[i, 0])) + (0.5 * s if won else x[i])
+    out[i] = s * float(kc.atomic_xor(marks, i, 1, 3) + 1)
+
+
+case("bits, exchanges and comparisons", bits, N, x=leaf(N), marks=whole((N, 2), 4), seen=whole(3, 31), out=zeros(N))

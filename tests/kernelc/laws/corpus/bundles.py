@@ -89,3 +89,46 @@ _GRAINS = {"x": leaf(N, kc.float3), "v": leaf(N, kc.float3), "mass": leaf(N)}
 program("bundles", _calm, **_GRAINS, force=zeros(N, kc.float3), follows=whole(N, N))
 program("bundles with an optional member, and a number as an array", _windy, **_GRAINS, wind=leaf(N, kc.float3),
         drag=leaf(1), force=zeros(N, kc.float3), follows=whole(N, N))  # fmt: skip
+
+
+@kc.struct
+class Law:
+    gain: float = 1.5
+    power: int = 2
+    axis: kc.float2 = (0.5, -2.0)
+
+
+@kc.struct
+class Series(Law):
+    x: kc.Array[float]
+    weight: kc.Array[float] | None = None
+
+
+@kc.func
+def term(s: Series, i: int):
+    value = s.gain * s.x[i] ** s.axis.x
+    if s.weight is not None:
+        value *= s.weight[i]
+    return value
+
+
+@kc.kernel
+def summed(s: Series, out: kc.Array[float]):
+    i = kc.tid()
+    law = Law(power=3)
+    inner = Series(x=s.x, gain=s.x[i])
+    total = term(s, i) + term(inner, i)
+    for k, a in enumerate((0.3, 0.7, 1.1)):
+        total = total * s.x[i] + a * float(k * law.power) * law.axis.y
+    for a, b in zip((1.0, 2.0), reversed((0.1, 0.2, 0.3))):
+        total += kc.sin(a * total) * b * law.gain
+    out[i] = total
+
+
+def _series(run, x, weight, gain, out):
+    run(summed, run.n, [Series(x=x)], [out])
+    run(summed, run.n, [Series(x=x, weight=weight, gain=gain)], [out])
+
+
+program("fields with defaults, inherited fields, bundles made in kernels", _series, x=leaf(N), weight=leaf(N),
+        gain=leaf(1), out=zeros(N))  # fmt: skip

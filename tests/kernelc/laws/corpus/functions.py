@@ -249,3 +249,38 @@ case("flags and modes", parameters, N, x=leaf(N), on=True, mode=2, out=zeros(N))
 case("flags and modes, off", parameters, N, x=leaf(N), on=False, mode=1, out=zeros(N))
 case("nothing depends on the leaf", cut_by_rounding, N, x=const(N), out=leaf(N), differences=True)
 case("an unused leaf", parameters, N, x=leaf(N), on=True, mode=1, out=zeros(N))
+
+
+@kc.func
+def two_draws(state):
+    a = kc.randf(state)
+    return a * kc.randn(state), state
+
+
+@kc.kernel
+def drawing(x: kc.Array[float], n: kc.Array[int], out: kc.Array[float]):
+    i = kc.tid()
+    state = kc.rng(n[i], i)
+    s = x[i]
+    for _ in range(n[i] + 2):
+        if kc.randf(state) < 0.6:
+            s = kc.sin(s) + 0.3 * kc.randn(state) * x[i]
+        draw, state = two_draws(state)
+        s += draw * s * 0.2
+    out[i] = s
+
+
+case("numbers drawn from a state", drawing, N, x=leaf(N), n=whole(N, 5), out=zeros(N))
+
+
+@kc.kernel
+def by_components(v: kc.Array[kc.int3], m: kc.Array[kc.mat22], out: kc.Array[kc.mat22]):
+    i = kc.tid()
+    k = kc.clamp(kc.abs(v[i] - kc.int3(2)), kc.int3(0), kc.int3(1, 2, 3)) + kc.sign(v[i]) * 2
+    a = m[i]
+    b = kc.sin(a) + kc.cw_mul(a, kc.exp(-a)) - kc.min(a, kc.mat22(1.0, 1.1, 0.9, 1.0)) * float(k.x + k.y)
+    out[i] = kc.lerp(a, b, 0.3) + kc.cw_div(a, kc.abs(b) + kc.mat22(1.0, 1.0, 1.0, 1.0)) * float(kc.max(k, v[i]).z)
+
+
+case("component-wise built-ins of integers and matrices", by_components, N, v=whole(N, 5, dtype=kc.int3),
+     m=leaf(N, kc.mat22), out=zeros(N, kc.mat22))  # fmt: skip

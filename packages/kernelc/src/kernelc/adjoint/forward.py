@@ -8,12 +8,12 @@ those of the kernel, so that nothing after this pass knows of them.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from .. import ir
 from ..errors import NotDifferentiable
-from ..types import BOOL, INT64, ArrayType, leaves
+from ..types import BOOL, INT64, ArrayType, Composite, Scalar, Type, Vec, leaves
 from .activity import Activity, analyse, analyse_block, key
 from .clone import Cloner, Names, fresh, inline, name
 from .hazards import hazards
@@ -33,7 +33,7 @@ class TangentKernel:
     arrays: set[int]
     """The arrays that carry a tangent, by position (activity.key)."""
     planes: dict[int, list[ir.ArrayRef]] = field(default_factory=dict)
-    """By the same: the parameters that hold the tangents."""
+    """By the same: the parameters that hold the tangents, one for each, or one in which they lie side by side."""
     claims: dict[int, ir.ArrayRef] = field(default_factory=dict)
     """By position, for minima and maxima: ones where no thread has won yet."""
 
@@ -68,6 +68,11 @@ class TangentKernel:
         found = frozenset(positions)
         added = [a.position for k, refs in self.planes.items() if max(k, ~k) in found for a in refs]
         return found.union(added, (a.position for k, a in self.claims.items() if k in found))
+
+
+def lies_side_by_side(kind: ArrayType, width: int) -> bool:
+    """Whether several tangents of a number lie side by side: then one access to memory reaches all of them."""
+    return width > 1 and isinstance(kind.element, (Scalar, Composite))
 
 
 def tangent(
@@ -144,7 +149,8 @@ class _Pusher(Cloner):
         for array in kernel.arrays() if kernel is not None else ():
             for which in (array, array.partner("grad")):
                 if key(which) in self.arrays:
-                    self.planes[key(which)] = [self.parameter(which, "tangent") for _ in range(width)]
+                    count = 1 if lies_side_by_side(which.type, width) else width
+                    self.planes[key(which)] = [self.parameter(which, "tangent") for _ in range(count)]
 
     def push(self, body: ir.Block) -> TangentKernel:
         """The kernel of which this is the body, with its tangents."""
@@ -159,9 +165,43 @@ class _Pusher(Cloner):
             b.emit(ir.Undo(mark, None))
         return self.finish(b.block)
 
+    def scalar(self, scalar: Scalar) -> Scalar:
+        """The type of the tangents of a number."""
+        return scalar
+
     def kind(self, array: ir.ArrayRef) -> ArrayType:
         """The type of an array of tangents."""
-        return array.type
+        element: Type = array.type.element
+        if isinstance(element, Composite):
+            element = element.with_scalar(self.scalar(element.scalar))
+        elif isinstance(element, Scalar):
+            element = self.scalar(element)
+        if lies_side_by_side(array.type, self.width):
+            element = Vec(len(leaves(element)) * self.width, leaves(element)[0])
+        return ArrayType(element, array.type.ndim)
+
+    def spread(
+        self, array: ir.ArrayRef, comps: Sequence[int], dots: Sequence[Dots]
+    ) -> Iterator[tuple[ir.ArrayRef, list[int], Dots]]:  # fmt: skip
+        """The tangents of leaves of an element as accesses to the arrays that hold them."""
+        planes, width = self.planes[key(array)], self.width
+        if len(planes) < width:
+            yield planes[0], [c * width + j for c in comps for j in range(width)], [d for each in dots for d in each]
+        else:
+            yield from ((plane, list(comps), [d[j] for d in dots]) for j, plane in enumerate(planes))
+
+    def load_dots(
+        self, b: ir.Builder, array: ir.ArrayRef, index: Sequence[ir.Value], comps: Sequence[int],
+        types: Sequence[Scalar],
+    ) -> list[Dots]:  # fmt: skip
+        """The tangents of each of these leaves of an element."""
+        planes, width = self.planes[key(array)], self.width
+        if len(planes) < width:
+            flat = b.load(planes[0], index, [c * width + j for c in comps for j in range(width)],
+                          [t for t in types for _ in range(width)])  # fmt: skip
+            return [flat[n * width : (n + 1) * width] for n in range(len(comps))]
+        loaded = [b.load(plane, index, comps, types) for plane in planes]
+        return [[dots[n] for dots in loaded] for n in range(len(comps))]
 
     def parameter(self, array: ir.ArrayRef, what: str, role: str = "value") -> ir.ArrayRef:
         """One more array of the kernel, as another one is."""
@@ -250,22 +290,21 @@ class _Pusher(Cloner):
         found = self.reals(stmt, stmt.outs)
         if not found:
             return
-        comps, types = [c for c, _ in found], [v.type for _, v in found]
-        loaded = [b.load(plane, name(stmt.index, m), comps, types) for plane in self.planes[key(stmt.array)]]
-        self.dot.update((v, [dots[n] for dots in loaded]) for n, (_, v) in enumerate(found))
+        comps, types = [c for c, _ in found], [self.scalar(v.type) for _, v in found]
+        loaded = self.load_dots(b, stmt.array, name(stmt.index, m), comps, types)
+        self.dot.update((v, dots) for (_, v), dots in zip(found, loaded, strict=True))
 
     def write(self, b: ir.Builder, stmt: ir.Store | ir.Atomic, m: Names) -> None:
         found = self.reals(stmt, stmt.values)
         if not found:
             return
         index, comps = name(stmt.index, m), [c for c, _ in found]
-        all_dots = [self.or_zero(v) for _, v in found]
-        for j, plane in enumerate(self.planes[key(stmt.array)]):
-            dots = [d[j] for d in all_dots]
+        logged = stmt.logged and self.undoes
+        for plane, places, dots in self.spread(stmt.array, comps, [self.or_zero(v) for _, v in found]):
             if isinstance(stmt, ir.Store):
-                b.emit(ir.Store(plane, index, comps, dots, stmt.span, stmt.logged and self.undoes))
+                b.emit(ir.Store(plane, index, places, dots, stmt.span, logged))
             elif any(v in self.varied for _, v in found):
-                b.emit(ir.Atomic("add", plane, index, comps, dots, (), stmt.span, stmt.logged and self.undoes))
+                b.emit(ir.Atomic("add", plane, index, places, dots, (), stmt.span, logged))
 
     def extremum(self, b: ir.Builder, stmt: ir.Atomic, m: Names) -> None:
         """The lowest thread that holds the final content brings its tangent, unless the content was there before."""
@@ -283,8 +322,8 @@ class _Pusher(Cloner):
             b.emit(ir.Claim(wins, claims, index, comp, holds, stmt.span))
             (free,) = b.load(claims, index, [comp], [value.type])
             inner = ir.Builder(ir.Block(), stmt.span)
-            for plane, dot in zip(self.planes[key(stmt.array)], self.or_zero(value), strict=True):
-                inner.emit(ir.Store(plane, index, [comp], [dot], stmt.span))
+            for plane, places, dots in self.spread(stmt.array, [comp], [self.or_zero(value)]):
+                inner.emit(ir.Store(plane, index, places, dots, stmt.span))
             inner.emit(ir.Store(claims, index, [comp], [ir.const(value.type, 0)], stmt.span))
             first = b.op("and", wins, b.op("ne", free, ir.const(value.type, 0)))
             b.emit(ir.If([], first, inner.block, ir.Block(), stmt.span))
@@ -355,7 +394,9 @@ class _AdjointPusher(_Pusher):
             if isinstance(stmt, ir.Store):
                 b.emit(ir.Store(stmt.array, index, stmt.comps, values, stmt.span, stmt.logged))
             else:
-                b.emit(ir.Atomic(stmt.kind, stmt.array, index, stmt.comps, values, (), stmt.span, stmt.logged))
+                expected = name(stmt.expected, m)
+                made = ir.Atomic(stmt.kind, stmt.array, index, stmt.comps, values, (), stmt.span, stmt.logged, expected)
+                b.emit(made)
             if key(stmt.array) in self.arrays:
                 self.check_extremum(stmt)
                 self.write(b, stmt, m)

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from .. import ir
-from ..types import INT64, ArrayType, Composite, Scalar
-from .activity import analyse, key
+from ..types import INT64, Composite, Scalar
+from .activity import analyse
 from .clone import Names, name
 from .forward import Dots, TangentKernel, _Pusher
 from .hazards import hazards
@@ -31,10 +31,8 @@ class _Marker(_Pusher):
 
     suffix = "pattern"
 
-    def kind(self, array: ir.ArrayRef) -> ArrayType:
-        element = array.type.element
-        assert isinstance(element, (Scalar, Composite))
-        return ArrayType(element.with_scalar(INT64) if isinstance(element, Composite) else INT64, array.type.ndim)
+    def scalar(self, scalar: Scalar) -> Scalar:
+        return INT64
 
     def or_zero(self, value: ir.Value) -> Dots:
         return self.dot.get(value) or [ir.const(INT64, 0)] * self.width
@@ -58,23 +56,14 @@ class _Marker(_Pusher):
         else:
             self.dot[stmt.out] = self.union(b, stmt.args)
 
-    def load(self, b: ir.Builder, stmt: ir.Load, m: Names) -> None:
-        found = self.reals(stmt, stmt.outs)
-        loaded = [
-            b.load(plane, name(stmt.index, m), [c for c, _ in found], [INT64] * len(found))
-            for plane in self.planes[key(stmt.array)]
-        ]
-        self.dot.update((v, [dots[n] for dots in loaded]) for n, (_, v) in enumerate(found))
-
     def write(self, b: ir.Builder, stmt: ir.Store | ir.Atomic, m: Names) -> None:
         found = self.reals(stmt, stmt.values)
         index, comps = name(stmt.index, m), [c for c, _ in found]
-        for j, plane in enumerate(self.planes[key(stmt.array)]):
-            dots = [self.or_zero(v)[j] for _, v in found]
+        for plane, places, dots in self.spread(stmt.array, comps, [self.or_zero(v) for _, v in found]):
             if isinstance(stmt, ir.Atomic):
-                old = b.load(plane, index, comps, [INT64] * len(comps))
+                old = b.load(plane, index, places, [INT64] * len(places))
                 dots = [b.op("bitor", x, y) for x, y in zip(old, dots, strict=True)]
-            b.emit(ir.Store(plane, index, comps, dots, stmt.span))
+            b.emit(ir.Store(plane, index, places, dots, stmt.span))
 
     def extremum(self, b: ir.Builder, stmt: ir.Atomic, m: Names) -> None:
         """Whoever wins: it is among those that took part."""

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from types import ModuleType
 from typing import Any
 
-from ..errors import WrongUse
+from ..errors import WrongUse, public
 from ..runtime.kernels import Kernel
 from ..toolchain import shipped_with
 from ..types import FLOAT32, FLOAT64, Scalar
@@ -50,6 +50,7 @@ class Ahead:
         return tuple(name for name in self.kernel.params if name in self.kernel.values and name in self.boxed)
 
 
+@public
 def kernels(
     *what: Any, adjoint: bool = True, lanes: bool = True, reals: tuple[Any, ...] = (), boxed: tuple[str, ...] = (),
     absent: tuple[str, ...] = (),

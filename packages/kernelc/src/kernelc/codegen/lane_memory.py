@@ -9,12 +9,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from .. import ir
-from ..types import BOOL, FLOAT64, element_size, leaf_offsets, leaves
+from ..types import BOOL, FLOAT32, FLOAT64, element_size, leaf_offsets, leaves
 from .cpp import _TYPES, SIGNS, _Emitter, _literal
 from .ownership import thread_indices
 from .uniform import varying_values
 from .windows import find_windows
 
+_APART = (1, 2, 3, 4, 9)
+"""Elements of so many leaves are taken apart by shuffles of whole vectors (kc_load_own)."""
 VECTORS = {"bool": "vb", "int32": "vi", "int64": "vl", "uint32": "vu", "uint64": "vq", "float32": "vf",
            "float64": "vd"}  # fmt: skip
 
@@ -25,7 +27,8 @@ class Scatter:
 
     stmt: ir.Store | ir.Atomic
     at: str
-    buffers: list[str]
+    parts: list[tuple[int, str, str]]
+    """What lane l writes: the first leaf, the type of what goes there, the values: of a leaf, or of four together."""
     write: Callable[[str, str], str]
 
 
@@ -219,9 +222,35 @@ class LaneMemory(_Emitter):
         self.put("}")
 
     def own_load(self, s: ir.Load) -> list[str]:
+        """What a group finds in its own elements; four leaves of long ones come together."""
         count, base = len(leaves(s.array.type.element)), self.own_place(s)
         loads = [f"kc_load_own<{count}>({base}, {comp})" for comp in s.comps]
-        return [self.widened(s, out, text) for out, text in zip(s.outs, loads, strict=True)]
+        loads = [self.widened(s, out, text) for out, text in zip(s.outs, loads, strict=True)]
+        for n in [] if count in _APART else self.quads(s.array, s.comps):
+            loads[n : n + 4] = self.load_quad(s.outs[n], f"kc_load4_own<{count}>({base} + {s.comps[n]}, ")
+        return loads
+
+    def quads(self, array: ir.ArrayRef, comps: Sequence[int]) -> list[int]:
+        """Where four leaves begin, in a list of them, that lie side by side and move together."""
+        kinds, offsets = leaves(array.type.element), leaf_offsets(array.type.element)
+        found, n = [], 0
+        while n + 4 <= len(comps):
+            four = comps[n : n + 4]
+            apart = [offsets[c] - offsets[four[0]] for c in four]
+            same = {kinds[c] for c in four} in ({FLOAT32}, {FLOAT64})
+            if same and apart == [k * kinds[four[0]].size for k in range(4)]:
+                found.append(n)
+                n += 4
+            else:
+                n += 1
+        return found
+
+    def load_quad(self, like: ir.Value, call: str) -> list[str]:
+        """Four variables, loaded by a function that takes them at the end of its arguments."""
+        names = [self.fresh("m") for _ in range(4)]
+        self.put(f"{VECTORS[like.type.name]} {', '.join(names)};")
+        self.put(f"{call}{', '.join(names)});")
+        return names
 
     def widened(self, s: ir.Load | ir.Store | ir.Atomic, value: ir.Value, text: str) -> str:
         """Halves come as float; a launch in double precision computes with doubles."""
@@ -231,6 +260,14 @@ class LaneMemory(_Emitter):
 
     def gather(self, s: ir.Load, *, declare: bool) -> None:
         at = self.offsets(s)
+        together: dict[ir.Value, str] = {}
+        for n in self.quads(s.array, s.comps):
+            comp, kind = s.comps[n], leaves(s.array.type.element)[s.comps[n]]
+            where = f"({self.pointer(s.array, comp)}, {at}, "
+            if not self.is_dense(s.array):
+                offset = leaf_offsets(s.array.type.element)[comp]
+                where = f"_{kind.name}(a{s.array.position}_{s.array.role} + {offset}, {at}, "
+            together.update(zip(s.outs[n : n + 4], self.load_quad(s.outs[n], f"kc_load4{where}"), strict=True))
         for out, comp in zip(s.outs, s.comps, strict=True):
             kind, offset = leaves(s.array.type.element)[comp], leaf_offsets(s.array.type.element)[comp]
             if self.is_dense(s.array):
@@ -241,6 +278,7 @@ class LaneMemory(_Emitter):
                 text = f"kc_gather_{kind.name}(a{s.array.position}_{s.array.role} + {offset}, {at})"
             if kind.is_half:
                 text = self.widened(s, out, text)
+            text = together.get(out, text)
             if declare:
                 self.define(out, text)
             else:
@@ -347,8 +385,25 @@ class LaneMemory(_Emitter):
         return isinstance(s, ir.Atomic) and (s.array.position, s.array.role) in self.scattered
 
     def prepare(self, s: ir.Store | ir.Atomic, write: Callable[[str, str], str]) -> Scatter:
-        at = self.offsets(s)
-        return Scatter(s, at, [self.temporary(VECTORS[v.type.name], self.vector(v)) for v in s.values], write)
+        at, kinds = self.offsets(s), leaves(s.array.type.element)
+        together = [] if self.is_first(s) or getattr(s, "kind", "add") != "add" else self.quads(s.array, s.comps)
+        parts: list[tuple[int, str, str]] = []
+        n = 0
+        while n < len(s.comps):
+            comp = s.comps[n]
+            if n in together:
+                kind, buffer = f"{kinds[comp].name}_quad", self.fresh("m")
+                values = ", ".join(self.vector(v) for v in s.values[n : n + 4])
+                self.put(f"{kind} {buffer}[{self.width}]; kc_quads({buffer}, {values});")
+                parts.append((comp, kind, f"{buffer}[l]"))
+                n += 4
+            else:
+                v = s.values[n]
+                buffer = self.temporary(VECTORS[v.type.name], self.vector(v))
+                item = f"({buffer}[l] != 0)" if v.type is BOOL else f"{buffer}[l]"
+                parts.append((comp, _TYPES[kinds[comp].name], item))
+                n += 1
+        return Scatter(s, at, parts, write)
 
     def put_scatters(self) -> None:
         """Thread by thread, each all its additions: so sums do not depend on which threads form a group."""
@@ -358,7 +413,9 @@ class LaneMemory(_Emitter):
 
     def is_whole(self, s: ir.Store | ir.Atomic) -> bool:
         count = len(leaves(s.array.type.element))
-        return count == 1 or (len(s.comps) == count and count <= 3)
+        if count == 1 or len(s.comps) < count:
+            return count == 1
+        return count <= 3 or (count % 4 == 0 and len(self.quads(s.array, sorted(s.comps))) == count // 4)
 
     def own_write(self, s: ir.Store | ir.Atomic) -> None:
         count, base = len(leaves(s.array.type.element)), self.own_place(s)
@@ -368,11 +425,21 @@ class LaneMemory(_Emitter):
             kind = _TYPES[s.values[0].type.name]
             base = self.temporary("auto", base)
             old = self.temporary("auto", f"special{s.array.position} ? ({kind}*)kc_zeros : {base}")
-            values = [f"kc_load_own<{count}>({old}, {c}) + {v}" for c, v in enumerate(values)]
+            values = [f"{before} + {v}" for before, v in zip(self.own_leaves(s, old), values, strict=True)]
         elif isinstance(s, ir.Atomic):
-            loads = [self.widened(s, s.values[0], f"kc_load_own<{count}>({base}, {c})") for c in range(count)]
-            values = [f"{before} + {v}" for before, v in zip(loads, values, strict=True)]
-        self.put(f"    kc_store_own({base}, {', '.join(values)});")
+            values = [f"{before} + {v}" for before, v in zip(self.own_leaves(s, base), values, strict=True)]
+        if count <= 3:
+            self.put(f"    kc_store_own({base}, {', '.join(values)});")
+        for n in range(0, count if count > 3 else 0, 4):
+            self.put(f"    kc_store4_own<{count}>({base} + {n}, {', '.join(values[n : n + 4])});")
+
+    def own_leaves(self, s: ir.Store | ir.Atomic, base: str) -> list[str]:
+        """What is in all leaves of a group's own elements."""
+        count = len(leaves(s.array.type.element))
+        if count <= 4:
+            return [self.widened(s, s.values[0], f"kc_load_own<{count}>({base}, {c})") for c in range(count)]
+        starts = [f"kc_load4_own<{count}>({base} + {n}, " for n in range(0, count, 4)]
+        return [name for call in starts for name in self.load_quad(s.values[0], call)]
 
     def each_lane(self, writes: Sequence[Scatter], *, partial: bool = False) -> None:
         """Write lane by lane; `partial`: the group is known not to be full."""
@@ -396,10 +463,8 @@ class LaneMemory(_Emitter):
             array, element = w.stmt.array, w.stmt.array.type.element
             unit = f" * {leaves(element)[0].size}" if self.is_dense(array) else ""
             self.put(f"        char* const e{k} = a{array.position}_{array.role} + (int64_t){w.at}[l]{unit};")
-            for value, buffer, comp in zip(w.stmt.values, w.buffers, w.stmt.comps, strict=True):
-                kind, offset = _TYPES[leaves(element)[comp].name], leaf_offsets(element)[comp]
-                item = f"({buffer}[l] != 0)" if value.type is BOOL else f"{buffer}[l]"
-                self.put("        " + w.write(f"*({kind}*)(e{k} + {offset})", item))
+            for comp, kind, item in w.parts:
+                self.put("        " + w.write(f"*({kind}*)(e{k} + {leaf_offsets(element)[comp]})", item))
 
 
 def _side_by_side(part: Sequence[Sum], size: int) -> tuple[list[Sum], int]:

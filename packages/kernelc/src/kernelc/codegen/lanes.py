@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 from .. import ir
 from ..builtins import TABLE
-from ..types import BOOL, FLOAT32, FLOAT64, STORED, Scalar
+from ..types import BOOL, FLOAT32, FLOAT64, STORED, Scalar, leaves
 from .cpp import _TYPES, HEADER, Code, may_leave
 from .lane_memory import VECTORS, LaneMemory
 from .uniform import is_divergent
@@ -36,6 +36,7 @@ _PARTS = {
     "STORES": {"kc_store_own"},
     "GATHERS": {"kc_gather", "kc_gather_bytes", "kc_gather_float32", "kc_gather_float64", "kc_gather_int32",
                 "kc_gather_int64", "kc_gather_uint32", "kc_gather_uint64"},
+    "QUADS": {"kc_load4", "kc_load4_float32", "kc_load4_float64", "kc_load4_own", "kc_store4_own", "kc_quads"},
     "SUMS": {"kc_sum", "kc_sum4", "kc_add3", "kc_add4"},
     "HIGHEST": {"kc_highest"},
     "DIVISION": {"kc_floordiv", "kc_mod"},
@@ -120,7 +121,8 @@ class _LaneEmitter(LaneMemory):
         if "ctx" in used:
             loop.append("        ctx->thread = thread;")
         if self.first:
-            own.append(f"    alignas(64) static const char kc_zeros[{3 * 8 * w}] = {{}};")
+            longest = max(len(leaves(a.type.element)) for a in self.kernel.arrays() if a.position in self.first)
+            own.append(f"    alignas(64) static const char kc_zeros[{max(longest, 3) * 8 * w}] = {{}};")
         top = [*self.function_text, *head, *head_lines, *own, *windows.before]
         text = [*top, *loop, *windows.opened, *body, "    }", *windows.after, "}"]
         return Code(self.entry, "\n".join(text) + "\n", self.sites, self.kernel.name)

@@ -96,9 +96,9 @@ class Bundles(Convert):
                 raise self.fail(NoOverload, f"{kind.name} misses {name!r}", node,
                                 advice=f"write {kind.name}({', '.join(f'{n}=…' for n in resolved.names)})")  # fmt: skip
             else:
-                members.append(self.zero(field))
+                members.append(self.field_default(resolved, name, field, node))
         return BundleVal(resolved, kind.name, tuple(members))
 
     @abstractmethod
-    def zero(self, kind: t.Type) -> Any:
-        """Zeros of a type (constructors.py)."""
+    def field_default(self, kind: t.Struct, name: str, field: t.Type, node: ast.AST) -> Any:
+        """A field that is not given (constructors.py)."""

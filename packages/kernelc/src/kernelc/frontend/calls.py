@@ -324,7 +324,7 @@ class Calls(Draws):
 
     @abstractmethod
     def body(self, stmts: list[ast.stmt]) -> None:
-        """Lower statements one after the other (control.py)."""
+        """Lower statements one after the other (branches.py)."""
 
     def check_returns(self, source: Source, frame: Frame) -> None:
         stmts = source.definition.body

@@ -138,9 +138,22 @@ class Constructors(Expressions):
         given |= named
         leaves: list[Value] = []
         for name, field in resolved.fields:
-            value = self.convert(given[name], field, node, f"field {name!r}") if name in given else self.zero(field)
+            if name in given:
+                value = self.convert(given[name], field, node, f"field {name!r}")
+            else:
+                value = self.field_default(resolved, name, field, node)
             leaves.extend(flatten(value) or [])
         return Agg(resolved, tuple(leaves))
+
+    def field_default(self, kind: t.Struct, name: str, field: t.Type, node: ast.AST) -> Any:
+        """A field that is not given: its default, or zero."""
+        default = dict(kind.defaults).get(name)
+        if default is None:
+            return self.construct_struct(field, [], {}, node) if isinstance(field, t.Struct) else self.zero(field)
+        if isinstance(field, t.Scalar):
+            return self.number(Weak(default), field, node)
+        assert isinstance(field, t.Composite)
+        return Agg(field, tuple(self.number(Weak(x), field.scalar, node) for x in default))
 
     def call_local(self, args: list[Any], node: ast.AST) -> Agg:
         n = static_int(args[0]) if args else None

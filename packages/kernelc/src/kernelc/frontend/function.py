@@ -7,7 +7,7 @@ from collections.abc import Callable
 from functools import update_wrapper
 from typing import Any
 
-from ..errors import WrongUse
+from ..errors import WrongUse, public
 from ..homes import pickled
 from .source import Source
 
@@ -27,14 +27,18 @@ class Func:
     def __call__(self, *args: Any, **named: Any) -> Any:
         return self.source.function(*args, **named)
 
+    @public
     def adjoint(self, rule: Callable[..., Any]) -> Callable[..., Any]:
         """Decorator: `rule(a, b, adj_out) -> adj_a, adj_b` replaces what the compiler would derive."""
+        if not inspect.isfunction(rule):
+            raise WrongUse(f"an adjoint is a function, not {rule!r}", advice="write @f.adjoint above a `def`")
         self.rule = Source(rule)
         return rule
 
     def __repr__(self) -> str:
         return f"<kc.func {self.name}>"
 
+    @public
     def __reduce__(self) -> Any:
         return pickled(self, "the func")
 
@@ -45,6 +49,7 @@ class Func:
         return self
 
 
+@public
 def func(function: Callable[..., Any]) -> Func:
     """Decorator: make a Python function callable from kernels."""
     if not inspect.isfunction(function):

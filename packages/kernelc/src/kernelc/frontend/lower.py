@@ -9,8 +9,8 @@ from .. import types as t
 from ..errors import CompilerBug, KernelError, MissingAnnotation, Span, TypeMismatch, Unsupported, WrongType
 from ..ir import FALSE, ArrayRef, Kernel, Param, Query, Value, const, verify
 from ..records import record
-from .control import Control
 from .convert import Restart
+from .loops import Loops
 from .source import Capture, Source, StaticCapture
 from .values import AbsentVal, ArrayVal, BundleVal, of_type, type_of
 
@@ -68,7 +68,7 @@ def lower(source: Source, real: t.Scalar, boxed: Sequence[str] = (), lacks: Sequ
 
 
 def _lower(source: Source, real: t.Scalar, boxed: Sequence[str], lacks: Sequence[str], *, records: bool) -> Lowered:
-    state = Control(source, real)
+    state = Loops(source, real)
     state.records = records
     frame = state.frame
     frame.is_kernel = True
@@ -95,7 +95,7 @@ def _lower(source: Source, real: t.Scalar, boxed: Sequence[str], lacks: Sequence
 
 
 def _argument(
-    state: Control, name: str, kind: t.Type, params: list[Param], boxed: Sequence[str], lacks: Sequence[str]
+    state: Loops, name: str, kind: t.Type, params: list[Param], boxed: Sequence[str], lacks: Sequence[str]
 ) -> Any:
     """What a parameter means in the kernel: an array, a value, or a bundle of them. Adds what it is made of."""
     if isinstance(kind, t.Optional):

@@ -29,7 +29,7 @@ class Slices(Bundles):
 
     @abstractmethod
     def component(self, base: Agg, keys: list[Any], node: ast.AST) -> Any:
-        """A component by index (expressions.py)."""
+        """A component by index (indexing.py)."""
 
     def sliced(self, base: Any, node: ast.Subscript) -> Any:
         if isinstance(base, TupleVal) and isinstance(node.slice, ast.Slice):

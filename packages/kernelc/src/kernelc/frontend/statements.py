@@ -206,7 +206,7 @@ class Statements(Calls):
                 advice = f"assign its elements: {node.id}[i] = …" if isinstance(value, ArrayVal) else "make a new one"
                 if isinstance(value, BundleVal):
                     advice = "its members stay what the launch was given: assign elements of its arrays"
-                text = f"{describe(value)} has no parts that can be assigned"
+                text = f"{describe(value)} cannot be changed in a kernel"
                 raise self.fail(TypeMismatch, text, node, advice=advice)
             return Place(kind, kind, name=node.id)
         if isinstance(node, ast.Attribute):

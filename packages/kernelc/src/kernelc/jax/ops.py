@@ -12,11 +12,12 @@ import numpy as np
 
 from .. import types as t
 from ..config import config
-from ..errors import WrongArity, WrongUse
+from ..errors import WrongArity, WrongUse, public
 from ..runtime import Kernel
 from .calls import Call
 
 
+@public
 def op(kernel: Kernel, dim: Any, outputs: Sequence[Any] | Callable[..., Any]) -> Operation:
     """Make one kernel an operation of JAX. Its last parameters are the outputs, and start as zeros.
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import TapeError, WrongChoice, public
-from ..structs import arrays_in
+from ..structs import Bundle, arrays_in
 from . import launches, recording
 from .arrays import Array
 from .cuda.operations import add_in_place
@@ -39,7 +39,17 @@ def checkpoint(step: Callable[[int], Any], state: Sequence[Any], steps: int, eve
         for k in range(steps):
             step(k)
         return
-    _Checkpointed(step, arrays_in(state), steps, every or max(1, round(steps**0.5)), outer).record()
+    _Checkpointed(step, _arrays_of(state), steps, every or max(1, round(steps**0.5)), outer).record()
+
+
+def _arrays_of(state: Any) -> list[Array]:
+    """The arrays of the state; it may be one, or one bundle."""
+    given = arrays_in([state] if isinstance(state, (Array, Bundle)) else state)
+    for a in given:
+        if not isinstance(a, Array):
+            raise WrongChoice(f"the state of kc.checkpoint holds a {type(a).__name__}",
+                              advice="pass a list of arrays, or of bundles of them: state=[x, v]")  # fmt: skip
+    return given
 
 
 class _Checkpointed:
@@ -61,7 +71,7 @@ class _Checkpointed:
         spy = _Spy(self.state)
         # The steps overwrite the state: launches that were recorded before may need what it holds now.
         self.outer._touch(self.state)
-        self.outer._protect(self.state, Entry(f"checkpoint {len(self.outer.entries)}"))
+        self.outer._protect(self.state, Entry("checkpoint", len(self.outer.entries)))
         self.forward(spy)
         mine = {a._storage for a in self.state}
         inputs = [a for s, a in spy.read.items() if s not in mine and s not in spy.written]
@@ -154,7 +164,7 @@ class _Checkpointed:
                 curve = Curve(tape, weights, list(start), width, turns)
                 curve.give(start)
                 launches.apply_settings()
-                tape._report_sweep(curve.program.run(), curve.codes)
+                tape._report(curve.program.run(), curve.codes)
                 ends = {a: curve.sent(a) for a in ends}
                 for a in self.others:
                     sums[a] = _added(sums.get(a), curve.sent(a))
@@ -241,7 +251,9 @@ class _Spy:
         self.read: dict[Any, Array] = {}
         self.written: dict[Any, Array] = {}
 
-    def _launch(self, plan: Any, args: list[Any], dim: tuple[int, ...], device: str, parts: int = 1) -> None:
+    def _launch(
+        self, plan: Any, args: list[Any], dim: tuple[int, ...], device: str, parts: int = 1, block: bytes | None = None
+    ) -> None:
         known = {i: self.ledger.canonical(args[i]) for i in plan.arrays}
         for a in known.values():
             self.read.setdefault(a._storage, a.root)

@@ -81,7 +81,7 @@ class Curve(Push):
             planes = self.dots.get(a._storage)
             if planes is not None and planes in self.held:
                 self.dots[a._storage] = made = Planes(a.root._data, self.width)
-                for into, what in zip(made.each, planes.each, strict=True):
+                for into, what in zip(made.parts(a.root), planes.parts(a.root), strict=True):
                     add_copy(self.program, into, what)
 
     def _drop(self, storage: Storage) -> None:
@@ -116,7 +116,7 @@ class Curve(Push):
     def _bend(self, a: Array) -> Planes:
         if a._storage not in self.bends:
             self.bends[a._storage] = made = Planes(a.root._data, self.width)
-            made.add_zero(self.program)
+            made.add_zero(self.program, a.root)
             self.program.keep(made)
         return self.bends[a._storage]
 
@@ -138,9 +138,10 @@ class Curve(Push):
 
     def _back_write(self, entry: Entry) -> None:
         (target,) = entry.writes
-        pairs = [self._pair(self._grad(target), target)]
-        pairs += [self._pair(data, target) for data in self.bends[target._storage].each] if (
-            target._storage in self.bends) else []  # fmt: skip
+        shown = as_view(target, self._grad(target))
+        pairs = [(shown, zeros_for(shown))]
+        if target._storage in self.bends:
+            pairs += [(shown, zeros_for(shown)) for shown in self.bends[target._storage].parts(target)]
         passed = [dense for _, dense in pairs]
         for shown, kept in pairs:
             add_copy(self.program, kept, shown)
@@ -148,14 +149,9 @@ class Curve(Push):
         for source in entry.reads:
             if source.real is None or target.real is None or not self.tape._carries(source):
                 continue
-            into = [self._grad(source)] + (self._bend(source).each if len(passed) > 1 else [])
+            into = [as_view(source, self._grad(source)), *(self._bend(source).parts(source) if len(passed) > 1 else [])]
             for data, what in zip(into, passed, strict=True):
-                accumulate(self.program, as_view(source, data), what)
-
-    def _pair(self, data: Data, a: Array) -> tuple[Data, Data]:
-        """A gradient as an array sees it, and memory to pass it on by."""
-        shown = as_view(a, data)
-        return shown, zeros_for(shown)
+                accumulate(self.program, data, what)
 
     def _back_linear(self, entry: Entry) -> None:
         """An operation that is linear where it is: its transpose takes tangents of gradients as well."""
@@ -221,7 +217,7 @@ class Curve(Push):
         for k, refs in made.planes.items():
             a = args[max(k, ~k)]
             planes = self._bend(a) if k < 0 else known.get(k) or self._nothing(a)
-            added.update((r.position, as_view(a, data)) for r, data in zip(refs, planes.each, strict=True))
+            added.update((r.position, data) for r, data in zip(refs, planes.parts(a), strict=True))
         storages = [args[i]._storage for i in active]
         self._add(entry, (which, moving), made, added, grads, apart=len(set(storages)) == len(storages))
 

@@ -12,7 +12,7 @@ from .arrays import Array
 from .content import plain
 from .memory import Data, shown
 
-WIDTHS = (1, 2, 4)
+WIDTHS = (1, 4)
 """How many tangents a kernel pushes at once: with eight, each takes longer, and so does the compiler."""
 
 

@@ -25,9 +25,11 @@ class Readable(Block):
         where = ', device="cuda"' if is_on_gpu(self._data) else ""
         return f"kc.array({np.array2string(self.numpy(), threshold=20)}, dtype={self.element!r}{where}{grad})"
 
+    @public
     def __float__(self) -> float:
         return float(self._one())
 
+    @public
     def __int__(self) -> int:
         return int(self._one())
 

@@ -87,7 +87,9 @@ def reduce(a: Any, op: str = "sum") -> Array:
     The gradient of a minimum or maximum goes to the first element that has it.
     """
     if op not in _REDUCTIONS:
-        raise WrongChoice(f"kc.reduce cannot {op!r}", advice=f"choose one of {', '.join(map(repr, _REDUCTIONS))}")
+        raise WrongChoice(
+            f"kc.reduce has no operation {op!r}", advice=f"choose one of {', '.join(map(repr, _REDUCTIONS))}"
+        )
     source = _numbers("reduce", a)
     if not source.size and op in ("min", "max"):
         raise WrongShape(f"kc.reduce: an empty array has no {op}", advice="look at its shape first")

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .. import _native
+from .. import types as t
 from ..adjoint import TangentKernel
 from ..config import config
 from ..errors import NotDifferentiable, Overwritten, TapeError, WrongShape
@@ -38,18 +39,48 @@ _MOST_WORDS = 500
 
 
 class Planes:
-    """The tangents of a piece of memory: `width` arrays, each as the whole of it."""
+    """The tangents of a piece of memory: `width` arrays, each as the whole of it.
+
+    Those of a number lie side by side, unless they are fields of structs (adjoint/forward.py).
+    """
 
     def __init__(self, like: Data, width: int):
         self.key = (width, like.shape, like.dtype)
+        self.width, self.together = width, width > 1 and like.dtype.names is None
         self.dense = not is_on_gpu(like) and like.flags.c_contiguous
-        self.block: Data | None = np.zeros((width, *like.shape), like.dtype) if self.dense else None
-        self.each: list[Data] = list(self.block) if self.block is not None else [zeros_for(like) for _ in range(width)]
-        if self.block is not None and self.block.ndim == 1:
-            self.each = [self.block[j : j + 1].reshape(()) for j in range(width)]
+        self.block: Data | None = None
+        if self.together:
+            # In the order of the memory, which need not be that of its axes.
+            block: Data = np.zeros_like(like, np.dtype([("dots", like.dtype, (width,))]))["dots"]
+            self.block, self.each = block, [block[..., j] for j in range(width)]
+        else:
+            self.each = [zeros_for(like) for _ in range(width)]
 
-    def add_zero(self, program: Any) -> None:
-        for data in [self.block] if self.block is not None else self.each:
+    def parts(self, a: Array) -> list[Data]:
+        """The tangents of an array of this memory: one by one, or all with an axis behind where they lie together."""
+        if not self.together:
+            return [as_view(a, data) for data in self.each]
+        first = as_view(a, self.each[0])
+        shape, strides = (*first.shape, self.width), (*first.strides, first.itemsize)
+        return [np.lib.stride_tricks.as_strided(first, shape, strides)]
+
+    def seen(self, a: Array) -> Sequence[Data]:
+        """The tangents of an array of this memory, one by one, where NumPy can read them."""
+        views = [as_view(a, data) for data in self.each]
+        return [data.host() if is_on_gpu(data) else data for data in views]
+
+    def put(self, a: Array, content: Data) -> None:
+        """Write the first tangents of an array of this memory."""
+        for data, part in zip(self.each, content, strict=False):
+            as_view(a, data)[...] = upload(part) if is_on_gpu(data) else part
+
+    def clear(self) -> None:
+        for data in self.each if self.block is None else [self.block]:
+            data[...] = np.zeros((), data.dtype)
+
+    def add_zero(self, program: Any, a: Array) -> None:
+        """Add the step that clears the tangents of an array of this memory to a program."""
+        for data in self.parts(a):
             add_zero(program, data)
 
 
@@ -90,21 +121,19 @@ class Push:
         """Put the directions where the program begins."""
         for first, there, planes in self.given:
             for each in planes.values():
-                for data in each.each:
-                    data[...] = np.zeros((), data.dtype)
+                each.clear()
             for a, content in directions.items():
-                for j in range(there):
-                    part = as_view(a, planes[a._storage].each[j])
-                    part[...] = upload(content[first + j]) if is_on_gpu(part) else content[first + j]
+                planes[a._storage].put(a, content[first : first + there])
 
     def take(self, a: Array) -> list[Data]:
         """The tangents of an output after the program ran."""
         parts: list[Data] = []
         for there, planes in self.found:
             known = planes.get(a._storage)
-            for j in range(there):
-                data = as_view(a, known.each[j]) if known is not None else np.zeros(a._data.shape, self.dtype(a))
-                parts.append(data.host() if is_on_gpu(data) else data)
+            if known is None:
+                parts.extend(np.zeros((there, *a._data.shape), self.dtype(a)))
+            else:
+                parts.extend(known.seen(a)[:there])
         return parts
 
     def dtype(self, a: Array) -> np.dtype[Any]:
@@ -129,7 +158,7 @@ class Push:
             free = self.pool.get((self.width, a.root._data.shape, a.root._data.dtype))
             planes = free.pop() if free else self._planes(a)
             if not whole:
-                planes.add_zero(self.program)
+                planes.add_zero(self.program, a.root)
             self.program.keep(planes)
             self.dots[a._storage] = planes
         return planes
@@ -140,8 +169,7 @@ class Push:
             if a._data.size == a.root._data.size:
                 self._drop(a._storage)
             else:
-                for data in self.dots[a._storage].each:
-                    add_zero(self.program, as_view(a, data))
+                self.dots[a._storage].add_zero(self.program, a)
 
     def _content(self, entry: Entry, need: Need, a: Array) -> Data:
         """What an argument held when its launch ran."""
@@ -170,8 +198,8 @@ class Push:
         for source in entry.reads:
             if source._storage in self.dots and target.real is not None:
                 moved, apart = self.dots[source._storage], source._storage is not target._storage
-                for into, what in zip(self._ready(target).each, moved.each, strict=True):
-                    self._add_copy(as_view(target, into), as_view(source, what), apart=apart)
+                for into, what in zip(self._ready(target).parts(target), moved.parts(source), strict=True):
+                    self._add_copy(into, what, apart=apart)
                 return
         self._clear(target)
 
@@ -203,7 +231,7 @@ class Push:
         given = [
             None if a.real is None
             else np.zeros((there, *a._data.shape), a._data.dtype) if planes is None
-            else np.stack([np.asarray(as_view(a, data)) for data in planes.each[:there]])
+            else np.stack(planes.seen(a)[:there])
             for a, planes in zip(entry.reads, reads, strict=True)
         ]  # fmt: skip
         with entry.restored(self.tape._copies):
@@ -221,8 +249,7 @@ class Push:
         if content.shape != (there, *a._data.shape):
             raise WrongShape(f"the tangent of {entry.label} returned an array of shape {content.shape}, not "
                              f"{(there, *a._data.shape)}")  # fmt: skip
-        for data, part in zip(planes.each, content, strict=False):
-            as_view(a, data)[...] = upload(part.astype(data.dtype)) if is_on_gpu(data) else part
+        planes.put(a, content.astype(a._data.dtype, copy=False))
 
     # -- launches
     def _launch(self, entry: Entry) -> None:
@@ -294,7 +321,7 @@ class Push:
             a = entry.args[i]
             covers = i in made.whole and a.shape == entry.dim and a._data.size == a.root._data.size
             planes = self._ready(a, whole=covers)
-            found.update((r.position, as_view(a, data)) for r, data in zip(refs, planes.each, strict=True))
+            found.update((r.position, data) for r, data in zip(refs, planes.parts(a), strict=True))
         for i, ref in made.claims.items():
             a = entry.args[i]
             ones = np.ones(a._data.shape, a._data.dtype)
@@ -338,7 +365,10 @@ class Push:
         memory.arrays.update({(i, "value"): data for i, data in contents.items()})
         memory.arrays.update({(i, "final"): data for i, data in finals.items()})
         claimed = {ref.position for ref in made.claims.values()}
-        memory.arrays.update({(p, "grad" if p in claimed else "value"): data for p, data in added.items()})
+        refs = {p.array.position: p.array.type for p in made.kernel.params if p.array is not None}
+        for p, data in added.items():
+            shape = data.shape[: refs[p].ndim] + t.element_dtype(refs[p].element)[1]
+            memory.arrays[p, "grad" if p in claimed else "value"] = data.reshape(shape)
         memory.arrays.update({(i, "grad"): data for i, data in grads.items()})
         memory.record = entry.record or {}
         interpret(made.kernel, memory, CheckedThread if config.debug else None)

@@ -11,7 +11,7 @@ import numpy as np
 
 from .. import ir
 from .. import types as t
-from ..errors import KernelError, WrongArity, WrongChoice, WrongDtype, public
+from ..errors import KernelError, WrongArity, WrongChoice, WrongDtype, WrongUse, public
 from ..runtime import Tape, array, launch
 from ..runtime.arrays import Array
 from ..runtime.content import plain
@@ -217,6 +217,8 @@ def _parameters(kernel: Kernel | Callable[..., Any], args: Sequence[Any]) -> tup
     if isinstance(kernel, Kernel):
         kernel.spread(args)  # says what is wrong with them
         return list(kernel.declared), list(kernel.declared.values())
+    if not callable(kernel):
+        raise WrongUse(f"{kernel!r} is neither a kernel nor a function", advice="pass a @kc.kernel, then its dim")
     known, count = inspect.signature(kernel).parameters.values(), len(args)
     kinds: list[t.Type | None] = [a._struct if isinstance(a, Bundle) else None for a in args]
     if any(p.kind is p.VAR_POSITIONAL for p in known):

@@ -11,7 +11,7 @@ import numpy as np
 from hypothesis.strategies import SearchStrategy
 
 from .. import types as t
-from ..errors import WrongType
+from ..errors import WrongType, public
 from ..runtime.arrays import Array
 
 Data = np.ndarray[Any, Any]
@@ -88,6 +88,7 @@ def structs(struct: t.Struct, **options: Any) -> SearchStrategy[Any]:
     return values(struct, **options)
 
 
+@public
 def values(dtype: Any, **options: Any) -> SearchStrategy[Any]:
     """One value of any type, as a kernel takes it by value. The options are those of `scalars`, `structs` …"""
     kind = t.as_type(dtype)
@@ -100,6 +101,7 @@ def values(dtype: Any, **options: Any) -> SearchStrategy[Any]:
     return _data(kind, (), **options)
 
 
+@public
 def arrays(
     dtype: Any, shape: Any, *, real: Any = t.FLOAT64, requires_grad: bool = False, **options: Any
 ) -> SearchStrategy[Array]:

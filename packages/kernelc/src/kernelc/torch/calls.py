@@ -11,7 +11,7 @@ import torch
 from torch.autograd import forward_ad
 
 from .. import types as t
-from ..errors import TapeError, WrongDtype, WrongUse
+from ..errors import TapeError, WrongDtype, WrongUse, public
 from ..runtime import Array, Kernel
 from ..runtime.memory import dense_copy
 from ..runtime.recording import current
@@ -33,6 +33,7 @@ ELEMENTS = {
 } | ({torch.uint16: t.UINT16, torch.uint32: t.UINT32, torch.uint64: t.UINT64} if hasattr(torch, "uint32") else {})
 
 
+@public
 def function(fn: Callable[..., Any]) -> Callable[..., Any]:
     """Make a function that launches kernels one operation of autograd: it then takes tensors and returns tensors.
 

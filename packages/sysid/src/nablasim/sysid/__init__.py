@@ -20,7 +20,7 @@ from nablasim.sysid.sweep import SweepFailed, sweep
 
 if TYPE_CHECKING:
     from nablasim.sysid.fit import Fit, FitFailed
-    from nablasim.sysid.identify import Case, prepare
+    from nablasim.sysid.identify import Case, TrackCase, TrackFit, prepare
     from nablasim.sysid.look import CannotLook, Look
     from nablasim.sysid.problem import Blur, Moments, Param, Pictures, Pixels, Problem, Pyramid, States
     from nablasim.sysid.trust import Estimate, Identifiability, SlopesDisagree
@@ -45,6 +45,8 @@ __all__ = [
     "States",
     "SweepFailed",
     "Track",
+    "TrackCase",
+    "TrackFit",
     "Video",
     "load_video",
     "look",
@@ -55,7 +57,7 @@ __all__ = [
 
 _HOMES = {
     "fit": ("Fit", "FitFailed"),
-    "identify": ("Case", "prepare"),
+    "identify": ("Case", "TrackCase", "TrackFit", "prepare"),
     "look": ("CannotLook", "Look"),
     "problem": ("Blur", "Moments", "Param", "Pictures", "Pixels", "Problem", "Pyramid", "States"),
     "trust": ("Estimate", "Identifiability", "SlopesDisagree"),

@@ -6,17 +6,21 @@ fit = case.fit()
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from nablasim.sysid.fit import Fit
-from nablasim.sysid.look import look
+from nablasim.sysid.look import CannotLook, look
+from nablasim.sysid.names import nearest
 from nablasim.sysid.problem import FAILURES, Problem
-from nablasim.sysid.scenes import Script, Stage, params, read_scene, settled, watch
+from nablasim.sysid.report import estimates_table
+from nablasim.sysid.scenes import BadScene, Script, Stage, params, read_scene, settled, watch
+from nablasim.sysid.tracks import Asked, CannotTell, story_of, tell, write_answers
+from nablasim.sysid.trust import Estimate
 from nablasim.sysid.video import Video
 
 ALIKE = 0.5
@@ -44,14 +48,85 @@ class Case:
         return self.problem.fit(**{"starts": 4, "mark": self.stage.script.text, **options})
 
 
+@dataclass(frozen=True, eq=False)
+class TrackCase:
+    """A video whose camera or beginning is not known, and what its track tells."""
+
+    script: Script
+    asked: Asked
+
+    @property
+    def warnings(self) -> list[str]:
+        return list(self.asked.notes)
+
+    def fit(self, **_: Any) -> TrackFit:
+        """There is nothing to search for: the track's least squares are done. Options of other fits are for them."""
+        return TrackFit(self.asked)
+
+    def report(self, fit: TrackFit, folder: str | Path, *, title: str | None = None) -> Path:
+        return fit.report(folder, title=title)
+
+
+@dataclass(frozen=True, eq=False)
+class TrackFit:
+    """What a track told, with the doors of a `Fit`: `fit["gravity"]` is an answer with its interval."""
+
+    asked: Asked
+
+    @property
+    def estimates(self) -> tuple[Estimate, ...]:
+        return tuple(
+            Estimate(a.name, a.value, a.std, a.low, a.high, a.level, a.unit, a.why) for a in self.asked.answers
+        )
+
+    @property
+    def warnings(self) -> list[str]:
+        return [f"{e.name}: {why}" for e in self.estimates for why in e.why]
+
+    def __getitem__(self, name: str) -> Estimate:
+        for estimate in self.estimates:
+            if name in (estimate.name, estimate.name.rpartition(".")[2]):
+                return estimate
+        raise KeyError(f"{name!r} was not searched for: {nearest(name, [e.name for e in self.estimates])}")
+
+    def __iter__(self) -> Iterator[Estimate]:
+        return iter(self.estimates)
+
+    def table(self) -> Any:
+        return estimates_table(self.estimates)
+
+    def report(self, folder: str | Path = "out", *, title: str | None = None) -> Path:
+        """Write `report.html` and `track.csv` in a folder."""
+        said = title or f"{self.asked.look.path.name}: {', '.join(e.name for e in self.estimates)}"
+        return write_answers(self.asked, Path(folder), said)
+
+
 def prepare(
     video: str | Path, scene: str | Path | Script, estimate: Sequence[str], *, fps: float | None = None
-) -> Case:
-    """Read and check everything. Raises `BadScene`, `BadVideo` or KeyError with what to do; writes nothing."""
+) -> Case | TrackCase:
+    """Read and check everything. Raises `BadScene`, `BadVideo` or KeyError with what to do; writes nothing.
+
+    Where the camera or the beginning is not known, the track tells as much as it can by itself.
+    """
     script = scene if isinstance(scene, Script) else read_scene(scene)
+    story = story_of(script, estimate)
+    if story is not None:
+        try:
+            return TrackCase(script, tell(script, story, video, fps))
+        except (CannotLook, CannotTell) as error:
+            if script.entries.camera.open or any(e.unknown for e in script.entries.objects.values()):
+                raise BadScene(f"{video}: {error}") from error
+            # All of it is known but what is asked for: the pixels can tell.
     script, unknown, said = settled(script, video, fps, look)
     stage = Stage(script)
-    found = [*params(stage, estimate), *unknown]
+    wanted = params(stage, estimate)
+    asked, nuisances = {p.name for p in wanted}, {p.name for p in unknown}
+    # What the track says of it is where its search begins.
+    wanted = [
+        replace(p, start=np.asarray(stage.model[p.target])) if f"{p.name}_off" in nuisances else p for p in wanted
+    ]
+    # What is asked for is no nuisance beside itself: `ball.velocity` is what `ball.velocity_off` moves.
+    found = [*wanted, *(p for p in unknown if p.name.removesuffix("_off") not in asked)]
     watched = watch(stage, video, fps=fps)
     problem = Problem(stage.model, target=watched.seen, observe=stage.observe(), dt=watched.dt, params=found)
     return Case(stage, watched.seen, watched.whole, problem, [*watched.notes, *said, *_warnings(problem, stage)])
@@ -66,6 +141,8 @@ def _warnings(problem: Problem, stage: Stage) -> list[str]:
     if empty:
         said.append(f"nothing is seen in {len(empty)} of {len(target)} frames (the first is number {empty[0]}): the "
                     "object has left the picture, or is part of the background")  # fmt: skip
+    if stage.entries.pendula:
+        return said  # Their beginning may be a range, and a blind guess of it shows nothing.
     try:
         drawn = problem.bound.pictures(problem.seen(problem.space.draw(np.random.default_rng(0)), 2), [0])
     except FAILURES:

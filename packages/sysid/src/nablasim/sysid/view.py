@@ -51,6 +51,10 @@ def view(path: str | Path, *, video: str | Path | None = None, seconds: float = 
 def _scene(path: Path, video: str | Path | None, seconds: float, fps: float | None, port: int) -> ph.Viewer:
     """A scene file as it is run, again where a slider is moved."""
     script = read_scene(path)
+    if script.entries.pendula:
+        raise CannotView(f"{path} has pendula, which have no surfaces to be shown: nablasim identify tells of them")
+    if script.entries.camera.open:
+        raise CannotView(f"the camera of {path} is not known: give eye, target and fov to see from there")
     pictures = None
     if video is None:
         lacking = [name for name, entry in script.entries.objects.items() if entry.unknown]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 from rich.markup import escape
 
@@ -18,7 +19,6 @@ def answer(
     from nablasim.sysid.look import CannotLook, look
     from nablasim.sysid.scenes import to_number
     from nablasim.sysid.tracks import CannotTell, Known, ask
-    from nablasim.sysid.tracks.page import HOW, write_answers
     from nablasim.sysid.tracks.questions import check, names_of
 
     with refusing(CannotTell, ValueError):
@@ -34,10 +34,17 @@ def answer(
     with refusing(CannotLook, CannotTell):
         seen = look(video, where, at, fps)  # type: ignore[arg-type]
         asked = ask(seen, kind, names, known)
+    show(asked, report, f"{video.name}: {', '.join(names)}")
+
+
+def show(asked: Any, report: Path, title: str) -> None:
+    """Print what a track told, and write its report."""
+    from nablasim.sysid.tracks import HOW, write_answers
+
     said = errors()
     for note in asked.notes:
         said.print(f"[yellow]note:[/] {escape(note)}", highlight=False)
-    page = write_answers(asked, report, f"{video.name}: {', '.join(names)}")
+    page = write_answers(asked, report, title)
     shown = output()
     for found in asked.answers:
         shown.print(escape(str(found)), highlight=False)

@@ -11,7 +11,7 @@ import typer
 from rich.markup import escape
 
 from nablasim.sysid.cli.console import FAILED, REFUSED, check_folder, errors, output, refuse, refusing
-from nablasim.sysid.cli.filmed import answer
+from nablasim.sysid.cli.filmed import answer, show
 
 KEPT = "fit.json"
 """In the folder of the report: what has been done so far."""
@@ -61,10 +61,13 @@ def identify(
     import kernelc as kc
     from nablasim import physics as ph
     from nablasim.sysid.fit import FitFailed
-    from nablasim.sysid.identify import prepare
+    from nablasim.sysid.identify import TrackCase, prepare
 
     with refusing(ValueError, KeyError):
         case = prepare(video, scene, wanted, fps=fps)
+    if isinstance(case, TrackCase):
+        show(case.asked, report, f"{video.name}: {', '.join(wanted)}")
+        return
     said = errors()
     frames, (height, width) = case.problem.frames, case.video.size
     said.print(f"{escape(str(video))}: {frames} frames of {width} × {height} pixels, {case.video.times[-1]:.3g} s; "

@@ -9,20 +9,26 @@ The door of this room.
 
 from nablasim.sysid.control.goals import CentreOfMass, Distance, Image, State, Video, centre_of_mass, particle_masses
 from nablasim.sysid.control.policies import Held, Random, Waves
+from nablasim.sysid.control.rewards import Reward
+from nablasim.sysid.control.run import Run
 from nablasim.sysid.control.task import Task
-from nablasim.sysid.control.training import Run
+from nablasim.sysid.control.value import Feedback
+from nablasim.sysid.control.windows import Windows
 
 __all__ = [
     "CentreOfMass",
     "Distance",
+    "Feedback",
     "Held",
     "Image",
     "Random",
+    "Reward",
     "Run",
     "State",
     "Task",
     "Video",
     "Waves",
+    "Windows",
     "centre_of_mass",
     "particle_masses",
 ]

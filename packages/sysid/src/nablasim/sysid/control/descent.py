@@ -1,84 +1,132 @@
-"""Optimisers of a training, by name. Beside torch's own stands a quasi-Newton method that needs one motion per step."""
+"""One descent: the weights of policies, the optimiser's moments, and what came of it so far; all that is saved."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from time import monotonic
 from typing import Any
 
 import torch
 from torch import nn
 
-HISTORY = 20
-"""Pairs of steps and slopes that are remembered."""
-FLAT = 1e-12
-"""The least cosine of a step and its change of slope with which they tell a curvature."""
+from nablasim.sysid.control.run import Run
+from nablasim.sysid.control.task import Task
+from nablasim.sysid.problem import FAILURES
 
 
-class QuasiNewton(torch.optim.Optimizer):
-    """L-BFGS where a step that made the loss larger is taken back by two thirds, and every motion counts as a step.
+@dataclass
+class Descent:
+    """By gradients through the whole motion: all that changes in a training."""
 
-    For few numbers and smooth losses, such as those of a throw. `lr` is how far any number goes in one step at most.
-    """
+    task: Task
+    run: Run
+    weights: list[nn.Parameter]
+    optimiser: torch.optim.Optimizer | None
+    clip: float | None
+    watch: Callable[[Any], Any] | None = None
+    best: dict[str, Any] = field(default_factory=dict)
+    before: dict[str, Any] = field(default_factory=dict)
+    """The weights of the last motion that did not diverge."""
+    failures: int = 0
+    judged: bool = False
+    """Whether the best is of a whole motion."""
+    halved: int = 0
+    """How often the rate was."""
+    done: int = 0
+    """Steps so far."""
+    began: float = field(default_factory=monotonic)
 
-    def __init__(self, params: Iterable[nn.Parameter], lr: float):
-        super().__init__(params, {"lr": lr})
-        self._params = [p for group in self.param_groups for p in group["params"]]
+    @property
+    def seconds(self) -> float:
+        return monotonic() - self.began
 
-    def step(self, closure: Callable[[], Any] | None = None) -> Any:
-        if closure is None:
-            raise TypeError("the loss is needed: give a function that says it")
-        loss = closure()
-        known, most = self.state[self._params[0]], float(self.param_groups[0]["lr"])
-        with torch.no_grad():
-            x = torch.cat([p.reshape(-1) for p in self._params])
-            slope = torch.cat([torch.zeros_like(p).reshape(-1) if p.grad is None else p.grad.reshape(-1)
-                               for p in self._params])  # fmt: skip
-            if "x" in known and float(loss) > known["loss"]:
-                known["reach"] /= 2
-                self._put(known["x"] + (x - known["x"]) / 3)
-                return loss
-            if "x" in known:
-                _remember(known["pairs"], x - known["x"], slope - known["slope"])
-                known["reach"] = min(2 * known["reach"], most)
-            else:
-                known.update(pairs=[], reach=most)
-            known.update(x=x, slope=slope, loss=float(loss))
-            way = _newton(known["pairs"], slope)
-            largest = float(way.abs().max())
-            # A first step has no curvature to go by: it goes as far as it may.
-            scale = known["reach"] / max(largest, 1e-300)
-            self._put(x + way * (min(1.0, scale) if known["pairs"] else scale))
-        return loss
+    def iterate(self, horizon: int, step: bool) -> None:
+        """Judge the weights, and step on by the gradient of the same motion."""
+        whole = horizon == self.task.steps
+        value, slopes = self.judge(self.task if whole else self.task.shortened(horizon), whole, slopes=step)
+        if step:
+            self.done += 1
+            self.go_on(value, slopes)
 
-    def _put(self, x: torch.Tensor) -> None:
-        for p, value in zip(self._params, x.split([p.numel() for p in self._params])):
-            p.copy_(value.reshape(p.shape))
+    def judge(self, task: Task, whole: bool, slopes: bool) -> tuple[float, bool]:
+        """The loss of a motion, noted; and whether there are slopes to go down by."""
+        if self.optimiser is not None:
+            self.optimiser.zero_grad()
+        motion, slopes = None, slopes and self.optimiser is not None
+        try:
+            with torch.set_grad_enabled(slopes):
+                motion = task.motion()
+                loss = task.loss(motion)
+            value = float(loss.detach())
+            if slopes and math.isfinite(value):
+                loss.backward()
+        except FAILURES:
+            value = math.nan
+        self._note(value, whole)
+        if self.watch is not None:
+            self.run.watched.append(None if motion is None else self.watch(motion))
+        return value, slopes
+
+    def go_on(self, value: float, slopes: bool) -> bool:
+        """Step down; or back, where the loss or its slopes are not finite."""
+        if not math.isfinite(value) or not self._slopes_finite():
+            self._back()
+            return False
+        self.before, self.failures = copied(self.task.policies), 0
+        if slopes and self.optimiser is not None:
+            if self.clip is not None:
+                nn.utils.clip_grad_norm_(self.weights, self.clip)
+            self.optimiser.step(lambda: value)
+        return True
+
+    def slow_down(self, rate: float) -> None:
+        """To this rate, halved as often as a motion diverged."""
+        for group in self.optimiser.param_groups if self.optimiser is not None else ():
+            group["lr"] = rate / 2**self.halved
+
+    def _note(self, value: float, whole: bool) -> None:
+        """Losses of shorter motions are another thing: the best is one of whole motions, as soon as there are any."""
+        run = self.run
+        run.losses.append(value)
+        run.at.append(self.done)
+        run.seconds.append(self.seconds)
+        smallest = run.losses[run.best]
+        if not self.best or not math.isfinite(smallest) or (whole and (value < smallest or not self.judged)):
+            self.judged = whole
+            run.best, self.best = len(run.losses) - 1, copied(self.task.policies)
+
+    def _slopes_finite(self) -> bool:
+        return all(p.grad is None or bool(torch.isfinite(p.grad).all()) for p in self.weights)
+
+    def _back(self) -> None:
+        self.failures, self.halved = self.failures + 1, self.halved + 1
+        if self.before:
+            self.task.policies.load_state_dict(self.before)
+        if self.optimiser is not None:
+            for group in self.optimiser.param_groups:
+                group["lr"] /= 2
+
+    def kept(self) -> dict[str, Any]:
+        """What the next step depends on, and what came of those before."""
+        return {"run": {k: v for k, v in vars(self.run).items() if k != "task"}, "best": self.best,
+                "before": self.before, "failures": self.failures, "judged": self.judged, "halved": self.halved,
+                "done": self.done, "weights": self.task.policies.state_dict(),
+                "optimiser": None if self.optimiser is None else self.optimiser.state_dict()}  # fmt: skip
+
+    def take(self, kept: Mapping[str, Any]) -> None:
+        """Go on from there."""
+        for name, value in kept["run"].items():
+            setattr(self.run, name, value)
+        for name in ("best", "before", "failures", "judged", "halved", "done"):
+            setattr(self, name, kept[name])
+        self.task.policies.load_state_dict(kept["weights"])
+        if self.optimiser is not None:
+            self.optimiser.load_state_dict(kept["optimiser"])
+        if self.run.seconds:
+            self.began = monotonic() - self.run.seconds[-1]
 
 
-def _remember(pairs: list[Any], step: torch.Tensor, change: torch.Tensor) -> None:
-    """Only what curves upwards: the metric stays positive."""
-    if float(step @ change) > FLAT * float(step.norm() * change.norm()):
-        pairs.append((step, change))
-        del pairs[:-HISTORY]
-
-
-def _newton(pairs: list[Any], slope: torch.Tensor) -> torch.Tensor:
-    """Minus the inverse Hessian times the slope, by the two loops of L-BFGS."""
-    way, weights = -slope, []
-    for s, y in reversed(pairs):
-        weights.append(float(s @ way) / float(s @ y))
-        way = way - weights[-1] * y
-    if pairs:
-        s, y = pairs[-1]
-        way = way * (float(s @ y) / float(y @ y))
-    for (s, y), weight in zip(pairs, reversed(weights)):
-        way = way + (weight - float(y @ way) / float(s @ y)) * s
-    return way
-
-
-OPTIMISERS: dict[str, Callable[..., torch.optim.Optimizer]] = {
-    "adam": torch.optim.Adam,
-    "sgd": torch.optim.SGD,
-    "momentum": lambda params, lr: torch.optim.SGD(params, lr=lr, momentum=0.9),
-    "quasi-newton": QuasiNewton,
-}
+def copied(policies: nn.Module) -> dict[str, Any]:
+    return {name: value.detach().clone() for name, value in policies.state_dict().items()}

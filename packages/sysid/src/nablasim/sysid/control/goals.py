@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from nablasim import physics as ph
 from nablasim import render
@@ -79,6 +79,8 @@ class Image(Video):
         picture = np.asarray(self.target.detach() if hasattr(self.target, "detach") else self.target)
         if picture.ndim not in (2, 3):
             raise ValueError(f"the target is one picture, (height, width[, channels]), not of shape {picture.shape}")
+        # A mask is a picture of zeros and ones.
+        picture = picture.astype(np.float64) if picture.dtype == bool else picture
         return self._compare(model, Frames(picture[None], [times[at]]), [at])
 
     def until(self, time: float) -> Video:
@@ -94,9 +96,9 @@ class State:
 
     def bind(self, model: ph.Model, times: Any) -> Measure:
         at = _frame(self.at, times)
-        wanted = {name: torch.as_tensor(np.asarray(v, np.float64)) for name, v in self.values.items()}
-        for name in wanted:
-            _known(model, name.rpartition(".")[0])
+        if not self.values:
+            raise ValueError('no quantity is named: State({"gear.x": values})')
+        wanted = {name: _wanted(model, name, v) for name, v in self.values.items()}
 
         def loss(motion: Any) -> torch.Tensor:
             parts = [(torch.as_tensor(quantity(motion, n))[at].double() - v).square().mean() for n, v in wanted.items()]
@@ -120,7 +122,7 @@ class CentreOfMass:
     def bind(self, model: ph.Model, times: Any) -> Measure:
         _known(model, self.name)
         masses = particle_masses(model, self.name, self.masses)
-        wanted = torch.as_tensor(np.asarray(self.point, np.float64))
+        wanted = torch.as_tensor(_three(self.point, "a point"))
 
         def loss(motion: Any) -> torch.Tensor:
             centres = centre_of_mass(motion, self.name, masses)
@@ -139,7 +141,7 @@ class Distance:
 
     def bind(self, model: ph.Model, times: Any) -> Measure:
         _known(model, self.name)
-        way = np.asarray(self.along, np.float64)
+        way = _three(self.along, "a direction")
         if not np.linalg.norm(way) > 0:
             raise ValueError(f"`along` is a direction, not {self.along!r}")
         unit = torch.as_tensor(way / np.linalg.norm(way))
@@ -173,6 +175,25 @@ def particle_masses(model: ph.Model, name: str, given: ArrayLike | None = None) 
         )
     masses = np.asarray(model[f"{name}.mass"] if given is None else given, np.float64)
     return np.broadcast_to(masses, rows[:1])
+
+
+def _wanted(model: ph.Model, name: str, values: ArrayLike) -> torch.Tensor:
+    """The values of a quantity: as many as it has, so that none stands for others."""
+    thing, _, what = name.rpartition(".")
+    _known(model, thing)
+    given, shape = np.asarray(values, np.float64), np.shape(getattr(model.state0[thing], what))
+    if given.shape != shape:
+        raise ValueError(f"{name} is of shape {shape}, and the values that it is to have of {given.shape}")
+    if not np.isfinite(given).all():
+        raise ValueError(f"{name}: a value that it is to have is not finite")
+    return torch.as_tensor(given)
+
+
+def _three(values: ArrayLike, what: str) -> NDArray[np.float64]:
+    given = np.asarray(values, np.float64)
+    if given.shape != (3,) or not np.isfinite(given).all():
+        raise ValueError(f"{what} is three finite numbers, not {values!r}")
+    return given
 
 
 def as_renderer(view: Any) -> Any:

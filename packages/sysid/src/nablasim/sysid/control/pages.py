@@ -14,8 +14,8 @@ from nablasim.sysid.control.goals import Image, Video
 from nablasim.sysid.report import animation, blend, filled, made_by, png, strip, svg, write_page
 
 if TYPE_CHECKING:
+    from nablasim.sysid.control.run import Run
     from nablasim.sysid.control.task import Task
-    from nablasim.sysid.control.training import Run
 
 HEIGHT = 240
 """Pixels of a film."""
@@ -33,7 +33,7 @@ def write_report(run: Run, folder: str | Path, title: str) -> Path:
         title=title,
         text=f"{', '.join(run.task.policies).replace('/', '.')} for {run.task.steps} steps of {run.task.dt:g} s; goal: "
         f"{type(goal).__name__}; seed {run.seed}. The loss went from {run.losses[0]:.4g} to {run.loss:.4g} in "
-        f"{run.best} iterations; {len(run.losses) - 1} took {run.seconds[-1]:.1f} s.",
+        f"{run.at[run.best]} iterations; {run.at[-1]} took {run.seconds[-1]:.1f} s.",
         animation=animation(films, 1000 * run.task.dt),
         strips={name: png(strip(shown), wide=720) for name, shown in films.items()},
         pictures=pictures,
@@ -79,8 +79,8 @@ def _view(goal: Any, points: NDArray[np.float32], height: int) -> tuple[Any, tup
 def _curve(run: Run) -> Figure:
     figure = Figure(figsize=(6, 3.2), layout="constrained")
     axes = figure.subplots()
-    axes.plot(run.losses, color="tab:blue")
-    axes.plot(run.best, run.loss, "o", color="tab:orange")
+    axes.plot(run.at, run.losses, color="tab:blue")
+    axes.plot(run.at[run.best], run.loss, "o", color="tab:orange")
     if min(x for x in run.losses if x == x) > 0:
         axes.set_yscale("log")
     axes.set(xlabel="iterations", ylabel="loss")

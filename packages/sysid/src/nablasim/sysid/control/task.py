@@ -13,10 +13,12 @@ from torch import nn
 
 from nablasim import physics as ph
 from nablasim.sysid.control.goals import Video, as_renderer
-from nablasim.sysid.control.policies import sees, shown_to
+from nablasim.sysid.control.loop import asked, walked
+from nablasim.sysid.control.policies import sees
 
 if TYPE_CHECKING:
-    from nablasim.sysid.control.training import Run
+    from nablasim.sysid.control.run import Run
+    from nablasim.sysid.control.windows import Windows
 
 
 class Task:
@@ -32,16 +34,21 @@ class Task:
                  look: Any = None, **options: Any):  # fmt: skip
         if model.batch is not None:
             raise ValueError("the model is a batch: give a single one")
+        if not (float(dt) > 0 and int(steps) == steps and steps >= 1):
+            raise ValueError(f"a motion has whole steps of some time, not {steps!r} of {dt!r} s")
+        if not callable(getattr(goal, "bind", None)):
+            raise TypeError(f"a goal is such as control.Image(camera, target), not {type(goal).__name__}")
         if not actuate:
             raise ValueError("nothing is actuated: give policies by the name of the parameter that they drive")
         self.model, self.goal, self.dt, self.steps, self.options = model, goal, float(dt), int(steps), options
         look = goal.view if look is None and isinstance(goal, Video) else look
         self.look = None if look is None else as_renderer(look)
         self.policies = nn.ModuleDict()
-        self._sees: dict[str, tuple[str, ...]] = {}
+        # What each policy is shown.
+        self.sees: dict[str, tuple[str, ...]] = {}
         for name, policy in actuate.items():
             self._add(name, policy)
-        if any("picture" in s for s in self._sees.values()) and self.look is None:
+        if any("picture" in s for s in self.sees.values()) and self.look is None:
             raise ValueError("a policy is shown a picture: give look=, a camera or a renderer")
         self.times = np.arange(self.steps + 1, dtype=np.float64) * self.dt
         self.measure = goal.bind(model, self.times)
@@ -56,12 +63,12 @@ class Task:
             shape_to(tuple(parameter.full))
         # torch names modules without dots.
         self.policies[_key(name)] = policy
-        self._sees[name] = sees(policy)
+        self.sees[name] = sees(policy)
 
     @property
     def closed(self) -> bool:
         """Whether a policy sees what it does."""
-        return any(set(s) - {"time"} for s in self._sees.values())
+        return any(set(s) - {"time"} for s in self.sees.values())
 
     def policy(self, name: str) -> nn.Module:
         return self.policies[_key(name)]
@@ -69,9 +76,9 @@ class Task:
     def motion(self, model: ph.Model | None = None) -> Any:
         """What the policies do with the model, or with another of the same scene: a `Trajectory`."""
         model = self.model if model is None else model
-        held = {name: self.policy(name)() for name, s in self._sees.items() if not s}
+        held = {name: self.policy(name)() for name, s in self.sees.items() if not s}
         model = model.replace(held) if held else model
-        return self._step_by_step(model) if self.closed else self._at_once(model)
+        return walked(self, model) if self.closed else self._at_once(model)
 
     def loss(self, motion: Any = None) -> torch.Tensor:
         """How far a motion, by default that of the policies, is from the goal."""
@@ -79,36 +86,10 @@ class Task:
 
     def _at_once(self, model: ph.Model) -> Any:
         time = torch.as_tensor(self.times[:-1])
-        control = {name: self._asked(name, {"time": time}) for name, s in self._sees.items() if s}
-        return ph.rollout(model, dt=self.dt, steps=self.steps, control=control or None, **self.options)
-
-    def _step_by_step(self, model: ph.Model) -> Any:
-        """Each step is a rollout of its own, from the state that the one before it came to."""
-        state = {f"{name}.{what}": torch.tensor(np.asarray(getattr(model.state0[name], what)))
-                 for name in model.state0 for what in model.state0[name].names}  # fmt: skip
-        frames: list[dict[str, Any]] = []
-        for k in range(self.steps):
-            model = model.replace(state)
-            shown: dict[str, Any] = {"time": torch.tensor(self.times[k]), "state": state}
-            if any("picture" in s for s in self._sees.values()):
-                shown["picture"] = self._picture(model, state)
-            control = {}
-            for name, s in self._sees.items():
-                if set(s) - {"time"}:
-                    control[name] = self._asked(name, shown)[None]
-                elif s:
-                    control[name] = self._asked(name, {"time": shown["time"][None]})
-            moved = ph.rollout(model, dt=self.dt, steps=1, control=control, **self.options)
-            frames.extend([moved.columns] if frames else [{n: v[:1] for n, v in moved.columns.items()}, moved.columns])
-            state = {name: getattr(moved[thing], what)[-1] for name in state
-                     for thing, _, what in [name.rpartition(".")]}  # fmt: skip
-        columns = {n: torch.cat([frame[n][-1:] for frame in frames]) for n in frames[0]}
-        return ph.Trajectory(model.layout, self.times, columns, None, model)
-
-    def _asked(self, name: str, shown: Mapping[str, Any]) -> torch.Tensor:
-        policy = self.policy(name)
-        said: torch.Tensor = policy(*[shown_to(policy, shown[what]) for what in self._sees[name]])
-        return said
+        control = {name: asked(self.policy(name), s, {"time": time}) for name, s in self.sees.items() if s}
+        motion: Any = ph.rollout(model, dt=self.dt, steps=self.steps, control=control or None, **self.options)
+        motion.said = control
+        return motion
 
     def shortened(self, steps: int) -> Task:
         """The same task, with the same policies, for its first steps; goals of the end are those of its own end."""
@@ -119,16 +100,6 @@ class Task:
         goal = self.goal.until(part.times[-1]) if isinstance(self.goal, Video) else self.goal
         part.measure = goal.bind(self.model, part.times)
         return part
-
-    def _picture(self, model: ph.Model, state: Mapping[str, Any]) -> Any:
-        assert self.look is not None
-        parts, faces, first = [], [], 0
-        for name, surface in model.surfaces.items():
-            corners = surface.vertices(state[f"{name}.x"], state.get(f"{name}.rot"))
-            parts.append(corners)
-            faces.append(surface.faces + first)
-            first += corners.shape[0]
-        return self.look(torch.cat(parts).float(), np.concatenate(faces))
 
     def train(
         self,
@@ -143,12 +114,15 @@ class Task:
         progress: bool | None = None,
         watch: Callable[[Any], Any] | None = None,
         decay: bool = False,
+        seconds: float | None = None,
+        windows: Windows | None = None,
     ) -> Run:
         """Train the policies from first weights that the seed decides. See `training.train`."""
         from nablasim.sysid.control.training import train
 
         return train(self, optimiser=optimiser, iterations=iterations, seed=seed, rate=rate, clip=clip, grow=grow,
-                     folder=folder, progress=progress, watch=watch, decay=decay)  # fmt: skip
+                     folder=folder, progress=progress, watch=watch, decay=decay, seconds=seconds,
+                     windows=windows)  # fmt: skip
 
 
 def _key(name: str) -> str:

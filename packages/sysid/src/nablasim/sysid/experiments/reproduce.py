@@ -21,6 +21,7 @@ from nablasim.sysid.sweep import Mark, sweep
 
 def experiments() -> dict[str, Experiment]:
     """All that can be reproduced, by name."""
+    from nablasim.sysid.experiments.closed_loop import CLOSED_LOOP
     from nablasim.sysid.experiments.controls import TASKS
     from nablasim.sysid.experiments.fig7 import FIG7
     from nablasim.sysid.experiments.foreign import FOREIGN
@@ -35,7 +36,7 @@ def experiments() -> dict[str, Experiment]:
     from nablasim.sysid.experiments.tosses import TOSSES
 
     made: list[Experiment] = [TABLE1, TABLE2, TABLE3, LANDSCAPES, TABLE4LEFT, TABLE4RIGHT, FIG7, *TASKS.values(),
-                              PENDULA, SMOKE, TOSSES, FOREIGN]  # fmt: skip
+                              CLOSED_LOOP, PENDULA, SMOKE, TOSSES, FOREIGN]  # fmt: skip
     return {e.name: e for e in made}
 
 

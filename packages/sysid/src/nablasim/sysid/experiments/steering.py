@@ -57,7 +57,9 @@ class Trained:
         """How far the motion is from the goal after each iteration, and of the best one by what was told."""
         run = train(self.stage, self.told, self.seed, self.iterations, progress=False)
         best = run.watched[run.best]
-        return {"misses": run.watched, "end": best, "best": run.best, "losses": run.losses, "seconds": run.seconds[-1]}
+        # Where a motion diverged nothing was watched.
+        misses = [m or (float("nan"),) * len(best) for m in run.watched]
+        return {"misses": misses, "end": best, "best": run.best, "losses": run.losses, "seconds": run.seconds[-1]}
 
 
 def train(stage: Any, told: str, seed: int, iterations: int, **options: Any) -> Any:

@@ -1,7 +1,7 @@
 """What is asked: a model, what was seen of it, and what is not known. The door of this room."""
 
 from nablasim.sysid.problem.losses import Blur, Loss, Moments, Pixels, Pyramid
-from nablasim.sysid.problem.observations import Pictures, States
+from nablasim.sysid.problem.observations import Pictures, States, balls
 from nablasim.sysid.problem.parameters import Axis, Param, Space, Vector
 from nablasim.sysid.problem.problem import Problem, Slopes
 from nablasim.sysid.problem.simulation import FAILURES, Seen, Simulation, quantity
@@ -23,5 +23,6 @@ __all__ = [
     "Space",
     "States",
     "Vector",
+    "balls",
     "quantity",
 ]

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from nablasim import physics as ph
 from nablasim.sysid.problem.losses import Loss, Pixels
 from nablasim.sysid.problem.simulation import Seen, quantity
-from nablasim.sysid.video import Track, Video
+from nablasim.sysid.video import Track, Video, check_noise
 
 CHUNK = 128
 """Pictures drawn at once: more take more memory and are not faster."""
@@ -86,6 +86,7 @@ class States:
     noise: float | None = None
 
     def __init__(self, *names: str, noise: float | None = None):
+        check_noise(noise)
         object.__setattr__(self, "names", names)
         object.__setattr__(self, "noise", noise)
 
@@ -159,6 +160,7 @@ class Pictures:
     paint: passed to the renderer, such as colors, uvs and texture: of all vertices of the objects in their order
     alike: frames whose errors hang together, so that as many of them tell as much as one; makes intervals wider
     bob: of a pendulum balls of these radii (m) are drawn, from the upper one on
+    pivot: (m) what the pendulum hangs on
     """
 
     renderer: Any
@@ -169,6 +171,10 @@ class Pictures:
     real: str = "float32"
     alike: int = 1
     bob: tuple[float, ...] = ()
+    pivot: tuple[float, float, float] = (0.0, 0.0, 0.0)
+
+    def __post_init__(self) -> None:
+        check_noise(self.noise)
 
     def bind(self, model: Any, target: Any) -> Bound:
         if not isinstance(target, Video):
@@ -177,7 +183,7 @@ class Pictures:
                 f"not {type(target).__name__}"
             )
         if not isinstance(model, ph.Model) and self.bob:
-            return self._bound(target, (), _balls(self.bob)[1])
+            return self._bound(target, (), balls(self.bob)[1])
         if not isinstance(model, ph.Model) or not model.surfaces:
             raise ValueError("nothing of this model can be drawn: it has no surfaces; observe States instead")
         names = self.objects or tuple(model.surfaces)
@@ -195,12 +201,16 @@ class Pictures:
         """The pictures of a pendulum's motion: (frames, height, width[, channels])."""
         import torch
 
-        corners = _around(torch.as_tensor(motion["x"])[None], self.bob)[0].to(getattr(torch, self.real))
-        return np.asarray(self.renderer(corners, _balls(self.bob)[1], **self.paint))
+        corners = self.around(torch.as_tensor(motion["x"])[None])[0].to(getattr(torch, self.real))
+        return np.asarray(self.renderer(corners, balls(self.bob)[1], **self.paint))
+
+    def around(self, x: Any) -> Any:
+        """Corners of balls at bobs (copies, frames[, bobs], 3)."""
+        ball = x.new_tensor(balls(self.bob)[0] + np.array(self.pivot))
+        return (x.reshape(*x.shape[:2], -1, 1, 3) + ball).flatten(2, 3)
 
     def _bound(self, target: Video, names: tuple[str, ...], faces: NDArray[np.int32]) -> Bound:
-        pictures = self._like_ours(target)
-        noise = self.noise if self.noise is not None else target.noise
+        pictures, noise = self._like_ours(target), target.noise if self.noise is None else self.noise
         step, floor, slack = (1e-3, 1e-5, 1e-6) if self.real == "float32" else (1e-5, 1e-9, 1e-10)
         bound = _BoundPictures(
             target.times, np.zeros(0), np.zeros(0), step, noise, floor, slack, 0.01 * floor / step,
@@ -214,7 +224,7 @@ class Pictures:
     def _like_ours(self, target: Video) -> NDArray[np.floating[Any]]:
         """The target's pictures with the channels that the renderer makes."""
         pictures = target.frames
-        if not _is_silhouette(self.renderer):
+        if type(self.renderer).__name__ != "Silhouette":
             if pictures.ndim == 3:
                 raise ValueError("the video is grey and the renderer makes colours: observe render.Silhouette(camera)")
             return pictures
@@ -252,7 +262,7 @@ class _BoundPictures(Bound):
         if not self.given.bob:
             parts = [torch.as_tensor(seen.vertices(name))[:, list(frames)] for name in self.names]
         else:
-            parts = [_around(torch.as_tensor(seen["x"])[:, list(frames)], self.given.bob)]
+            parts = [self.given.around(torch.as_tensor(seen["x"])[:, list(frames)])]
         corners = _joined(parts, dim=2).to(getattr(torch, self.given.real))
         flat = corners.reshape(-1, *corners.shape[2:])
         drawn = _joined([self._draw(flat[k : k + CHUNK]) for k in range(0, len(flat), CHUNK)])
@@ -299,17 +309,11 @@ class _BoundPictures(Bound):
         return rows.numpy(), np.maximum(np.asarray(pace, np.float64) / 4, 1e-12)
 
 
-def _balls(radii: tuple[float, ...]) -> tuple[NDArray[np.float64], NDArray[np.int32]]:
+def balls(radii: tuple[float, ...]) -> tuple[NDArray[np.float64], NDArray[np.int32]]:
     """The corners of each ball about its middle, and the triangles of all."""
     ball = ph.TriMesh.icosphere(subdivisions=1)
     faces = [ball.faces + k * len(ball.vertices) for k in range(len(radii))]
     return ball.vertices * np.reshape(radii, (-1, 1, 1)), np.concatenate(faces).astype(np.int32)
-
-
-def _around(x: Any, radii: tuple[float, ...]) -> Any:
-    """The corners of balls at the bobs (copies, frames[, bobs], 3) of a pendulum."""
-    x = x.reshape(*x.shape[:2], -1, 1, 3)
-    return (x + x.new_tensor(_balls(radii)[0])).reshape(*x.shape[:2], -1, 3)
 
 
 def bind(observe: Any, model: Any, target: Any, loss: Loss | None) -> Bound:
@@ -333,10 +337,6 @@ def _joined(parts: Sequence[Any], dim: int = 0) -> Any:
     import torch
 
     return parts[0] if len(parts) == 1 else torch.cat(list(parts), dim=dim)
-
-
-def _is_silhouette(renderer: Any) -> bool:
-    return type(renderer).__name__ == "Silhouette"
 
 
 def _plain(value: Any) -> NDArray[np.float64]:

@@ -2,6 +2,8 @@
 
 from nablasim.sysid.scenes.build import Stage
 from nablasim.sysid.scenes.estimates import params
+from nablasim.sysid.scenes.object_entries import PendulumEntry, RigidEntry
+from nablasim.sysid.scenes.quantities import Range
 from nablasim.sysid.scenes.reading import BadScene, Script, parse_scene, read_scene
 from nablasim.sysid.scenes.restitution import damping_of, restitution_of
 from nablasim.sysid.scenes.units import to_number
@@ -10,6 +12,9 @@ from nablasim.sysid.scenes.watching import watch
 
 __all__ = [
     "BadScene",
+    "PendulumEntry",
+    "Range",
+    "RigidEntry",
     "Script",
     "Stage",
     "damping_of",

@@ -15,6 +15,7 @@ from scipy import ndimage
 
 from nablasim import physics as ph
 from nablasim import render
+from nablasim.sysid.problem import balls
 from nablasim.sysid.scenes.build import Stage
 from nablasim.sysid.video import Video, threshold
 
@@ -43,6 +44,12 @@ def first_silhouette(stage: Stage, size: tuple[int, int]) -> NDArray[np.bool_]:
     """Where the objects of a scene are at its beginning, (height, width)."""
     silhouette = render.Silhouette(stage.camera, mode="hard", near=stage.near)
     seen = np.zeros(size, bool)
+    if stage.entries.pendula:
+        import torch
+
+        hung, motion = stage.observe(), ph.rollout(stage.model, dt=1e-3, steps=1)
+        corners = hung.around(torch.as_tensor(np.asarray(motion["x"]))[None, :1])[0, 0].float()
+        return np.asarray(silhouette(corners, balls(hung.bob)[1], size=size).numpy() > 0.5)
     for name, surface in stage.model.surfaces.items():
         if surface.links:
             corners = surface.vertices(*surface.of_links(ph.kinematics(stage.model)[name]))

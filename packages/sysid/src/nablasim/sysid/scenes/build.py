@@ -10,15 +10,18 @@ import numpy as np
 from nablasim import physics as ph
 from nablasim import render
 from nablasim.sysid.problem import Pictures
-from nablasim.sysid.scenes.entries import (
+from nablasim.sysid.scenes.object_entries import (
     ClothEntry,
     FixedEntry,
     ObjectEntry,
+    PendulumEntry,
     RigidEntry,
     RobotEntry,
     ShapeEntry,
     SoftEntry,
 )
+from nablasim.sysid.scenes.pendula import model_of, pictured
+from nablasim.sysid.scenes.quantities import Range
 from nablasim.sysid.scenes.reading import BadScene, Script
 from nablasim.sysid.scenes.restitution import damping_of
 
@@ -46,9 +49,13 @@ class Stage:
         self.script, self.entries = script, script.entries
 
     @cached_property
-    def model(self) -> ph.Model:
+    def model(self) -> Any:
+        """A `ph.Model`, or a pendulum."""
+        if self.entries.pendula:
+            return model_of(self.script)
         scene = ph.Scene(gravity=self.entries.gravity)
         for name, entry in self.entries.objects.items():
+            assert not isinstance(entry, PendulumEntry)  # they are by themselves, above
             try:
                 self._add(scene, name, entry)
             except (ValueError, TypeError, OSError) as error:
@@ -57,9 +64,15 @@ class Stage:
                 raise self.script.wrong(("objects", name), str(error).removeprefix(f"{name}: ")) from error
         if self.entries.floor is not None:
             floor = self.entries.floor
+            if isinstance(floor.angle, Range):
+                raise self.script.wrong(("floor", "angle"), "pixels need the slope: write one number, not a range")
             damping = DAMPING if floor.damping is None else floor.damping
             scene.add_plane("floor", normal=floor.up, offset=floor.height * floor.up[1], ke=floor.stiffness,
                             kd=damping, mu=floor.friction, kf=floor.slip_damping)  # fmt: skip
+        for name, wall in self.entries.walls.items():
+            normal, offset = wall.plane
+            scene.add_plane(name, normal=normal, offset=offset, ke=wall.stiffness, kd=wall.damping, mu=wall.friction,
+                            kf=wall.slip_damping)  # fmt: skip
         model = scene.build(real="float64")
         return model.replace(self._other_words(model))
 
@@ -163,13 +176,19 @@ class Stage:
     @cached_property
     def camera(self) -> render.Camera:
         entry = self.entries.camera
+        if entry.eye is None or entry.target is None or entry.open:
+            raise self.script.wrong(("camera",), "pictures need a camera that is known: give eye, target and fov")
+        assert not isinstance(entry.fov, Range)
         return render.Camera.look_at(entry.eye, entry.target, entry.up, fov=entry.fov, scale=entry.scale)
 
     def observe(self, *, softness: float = SOFTNESS, samples: int = SAMPLES) -> Pictures:
         """What is seen of the model: its silhouette, or its colours."""
         if self.entries.video.compare == "silhouette":
             silhouette = render.Silhouette(self.camera, sigma_pixels=softness, sampling=samples, near=self.near)
-            return Pictures(silhouette, alike=ALIKE)
+            hung = pictured(self.script) if self.entries.pendula else {}
+            return Pictures(silhouette, alike=ALIKE, **hung)
+        if self.entries.pendula:
+            raise self.script.wrong(("video", "compare"), "pendula are seen as silhouettes: leave `compare` out")
         light = self.entries.light
         lights: list[Any] = [render.Ambient(light.ambient), render.Directional(light.direction, color=light.sun)]
         objects = self.entries.objects
@@ -181,8 +200,8 @@ class Stage:
     @property
     def near(self) -> float:
         """What is nearer to the camera than a hundredth of its distance is not drawn."""
-        entry = self.entries.camera
-        return 0.01 * float(np.linalg.norm(np.subtract(entry.eye, entry.target)))
+        eye, target = self.entries.camera.eye or (0.0, 0.0, 1.0), self.entries.camera.target or (0.0, 0.0, 0.0)
+        return 0.01 * float(np.linalg.norm(np.subtract(eye, target)))
 
     def _corners(self, name: str) -> int:
         surface = self.model.surfaces[name]
@@ -218,9 +237,14 @@ class Stage:
 def _simple(entry: ShapeEntry) -> ph.Shape:
     """A shape that is given by its sizes."""
     if entry.box is not None:
-        return ph.Box(*entry.box)
+        x, y, z = entry.box
+        if isinstance(x, Range):
+            raise ValueError("pixels need its size: write one number instead of a range")
+        return ph.Box(x, y, z)
     for kind, make in ROUND.items():
         sizes = getattr(entry, kind)
+        if isinstance(sizes, Range):
+            raise ValueError("pixels need its size: write its radius as one number")
         if sizes is not None:
             return make(*np.atleast_1d(sizes).tolist())
     raise ValueError("it has no sizes")

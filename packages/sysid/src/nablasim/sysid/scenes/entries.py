@@ -4,220 +4,38 @@ from __future__ import annotations
 
 import math
 import re
-from typing import Annotated, Any, Literal, Union
+from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, Discriminator, Field, Tag, field_validator, model_validator
+from pydantic import BeforeValidator, Field, field_validator, model_validator
 
 from nablasim.sysid.names import nearest
+from nablasim.sysid.scenes.object_entries import AnyObject, PendulumEntry, RigidEntry
 from nablasim.sysid.scenes.picture_entries import CameraEntry, LightEntry, VideoEntry
 from nablasim.sysid.scenes.quantities import (
     Acceleration,
-    Angle,
-    AreaDensity,
-    Colour,
     Damping,
-    Density,
     Direction,
     Entry,
-    Force,
-    Impulse,
     Length,
-    Mass,
-    MaybePoint,
-    MaybeSpin,
-    MaybeVelocity,
-    Modulus,
-    Moment,
     Number,
+    OpenAngle,
     Point,
+    Range,
     Stiffness,
     Time,
-    Viscosity,
     given,
-    is_unknown,
 )
 from nablasim.sysid.scenes.units import to_number
 
-ZERO = (0.0, 0.0, 0.0)
-
-
-# -- objects
-class ShapeEntry(Entry):
-    """The shape of a rigid object: one of these. Round ones stand upright; the origin is in the middle."""
-
-    box: tuple[Length, Length, Length] | None = Field(None, description="Its three sides.")
-    sphere: Length | None = Field(None, description="Its radius.")
-    capsule: tuple[Length, Length] | None = Field(None, description="Radius, and height of the straight part.")
-    cylinder: tuple[Length, Length] | None = Field(None, description="Radius and height.")
-    cone: tuple[Length, Length] | None = Field(None, description="Radius and height.")
-    mesh: str | None = Field(None, description="A closed surface (obj, stl, ply, ...), beside the scene file.")
-
-    @model_validator(mode="after")
-    def _one(self) -> ShapeEntry:
-        if len(given(self, *type(self).model_fields)) != 1:
-            raise ValueError(f"give one of {', '.join(type(self).model_fields)}")
-        return self
-
-
-class RotationEntry(Entry):
-    """How an object is turned at the beginning."""
-
-    axis: Direction = Field(description="Around which it is turned.")
-    angle: Angle = Field(description="How far.")
-
-
-class PushEntry(Entry):
-    """Something that pushes an object from outside."""
-
-    impulse: tuple[Impulse, Impulse, Impulse] | None = Field(None, description="At once, at the time `start`.")
-    force: tuple[Force, Force, Force] | None = Field(None, description="From `start` to `stop`.")
-    at: Point | None = Field(None, description="The point of a rigid object where it acts, in the object's own frame.")
-    start: Annotated[Time, Field(ge=0)] = Field(0.0, description="When it begins.")
-    stop: Annotated[Time, Field(gt=0)] | None = Field(None, description="When a force ends; never if it is left out.")
-
-    @model_validator(mode="after")
-    def _one(self) -> PushEntry:
-        if len(given(self, "impulse", "force")) != 1:
-            raise ValueError("give impulse or force")
-        if self.impulse is not None and self.stop is not None:
-            raise ValueError("an impulse has no stop: it acts at once")
-        return self
-
-
-class FixedEntry(Entry):
-    """Which particles of an object are held: those on one side of a plane, at the beginning."""
-
-    axis: Literal["x", "y", "z"] = Field(description="Of the object's own frame.")
-    below: Length | None = Field(None, description="Held where the coordinate is at most this.")
-    above: Length | None = Field(None, description="Held where the coordinate is at least this.")
-
-    @model_validator(mode="after")
-    def _some(self) -> FixedEntry:
-        if not given(self, "below", "above"):
-            raise ValueError("give below, above, or both")
-        return self
-
-
-class ObjectEntry(Entry):
-    """What all objects have."""
-
-    position: MaybePoint = Field(
-        ZERO, description="Where the origin of its frame is at the beginning; `unknown`: found from its track."
-    )
-    rotation: RotationEntry | None = Field(None, description="How it is turned at the beginning.")
-    velocity: MaybeVelocity = Field(ZERO, description="At the beginning; `unknown`: found from its track.")
-    pushes: tuple[PushEntry, ...] = Field((), description="What acts on it from outside.")
-    color: Colour = Field((0.7, 0.7, 0.7), description="For `compare: colour`.")
-
-    @property
-    def unknown(self) -> tuple[str, ...]:
-        """What of it is to be found beside what is asked for."""
-        return tuple(what for what in ("position", "velocity", "spin") if is_unknown(getattr(self, what, ())))
-
-
-class RigidEntry(ObjectEntry):
-    """A rigid object, `kind: rigid` (which may be left out)."""
-
-    kind: Literal["rigid"] = Field("rigid", description="")
-    shape: ShapeEntry = Field(description="Its shape.")
-    density: Annotated[Density, Field(gt=0)] | None = Field(None, description="Of the solid.")
-    mass: Annotated[Mass, Field(gt=0)] | None = Field(None, description="Instead of the density.")
-    spin: MaybeSpin = Field(
-        ZERO, description="Angular velocity at the beginning, in world axes; `unknown`: searched for with the pixels."
-    )
-
-    @model_validator(mode="after")
-    def _weighs(self) -> RigidEntry:
-        if len(given(self, "density", "mass")) != 1:
-            raise ValueError("give density or mass: a guess, if it is to be found")
-        return self
-
-
-class SoftEntry(ObjectEntry):
-    """A deformable solid, `kind: soft`."""
-
-    kind: Literal["soft"] = Field(description="")
-    box: tuple[Length, Length, Length] | None = Field(None, description="A block of these sides, origin in a corner.")
-    cells: tuple[int, int, int] = Field((4, 2, 2), description="Of a block, along each side.")
-    mesh: str | None = Field(None, description="Instead of a block: tetrahedra (msh, vtk, vtu, mesh, tet).")
-    density: Annotated[Density, Field(gt=0)] = Field(description="Of the solid.")
-    young: Annotated[Modulus, Field(gt=0)] = Field(description="Young's modulus.")
-    poisson: Annotated[Number, Field(ge=0, lt=0.5)] = Field(0.3, description="Poisson's ratio.")
-    damping: Annotated[Viscosity, Field(ge=0)] = Field(0.0, description="Against the rate of strain.")
-    fixed: FixedEntry | None = Field(None, description="What of it is held.")
-
-    @model_validator(mode="after")
-    def _shaped(self) -> SoftEntry:
-        if len(given(self, "box", "mesh")) != 1:
-            raise ValueError("give box or mesh")
-        return self
-
-
-class ClothEntry(ObjectEntry):
-    """A cloth, `kind: cloth`: a rectangle in the plane of x and y, the origin in a corner."""
-
-    kind: Literal["cloth"] = Field(description="")
-    size: tuple[Length, Length] = Field(description="Its sides.")
-    cells: tuple[int, int] = Field((8, 8), description="Along each side.")
-    density: Annotated[AreaDensity, Field(gt=0)] = Field(description="Per area.")
-    stretch: Annotated[Stiffness, Field(ge=0)] = Field(1e3, description="Against changes of area.")
-    shear: Annotated[Stiffness, Field(ge=0)] = Field(1e3, description="Against changes of shape.")
-    damping: Annotated[Damping, Field(ge=0)] = Field(0.0, description="Against the rate of strain.")
-    bend: Annotated[Moment, Field(ge=0)] = Field(0.0, description="Against bending.")
-    drag: Annotated[Density, Field(ge=0)] = Field(0.0, description="Of the air, per area and squared speed.")
-    fixed: FixedEntry | None = Field(None, description="What of it is held.")
-
-
-class RobotEntry(ObjectEntry):
-    """A robot, `kind: robot`: links and joints of a URDF or MJCF file. Such files have z up: turn it by `rotation`."""
-
-    kind: Literal["robot"] = Field(description="")
-    file: str = Field(description="URDF or MJCF, beside the scene file.")
-    free: bool = Field(False, description="Whether the root of a URDF moves freely: by a joint `root`, the first.")
-    q: tuple[Number, ...] | None = Field(
-        None, description="Of its joints at the beginning, in rad or m, in their order; as drawn if it is left out."
-    )
-    qd: tuple[Number, ...] | None = Field(None, description="Their rates at the beginning, in rad/s or m/s.")
-
-    @model_validator(mode="after")
-    def _moves_by_joints(self) -> RobotEntry:
-        if self.velocity != ZERO or self.pushes:
-            raise ValueError("a robot moves by its joints: give q and qd, and neither velocity nor pushes")
-        return self
-
-
-KINDS = {"rigid": RigidEntry, "soft": SoftEntry, "cloth": ClothEntry, "robot": RobotEntry}
-
-
-def _kind(given: Any) -> str:
-    return str(given.get("kind", "rigid") if isinstance(given, dict) else getattr(given, "kind", "rigid"))
-
-
-def _known_kind(given: Any) -> Any:
-    if _kind(given) not in KINDS:
-        raise ValueError(f"unknown kind {_kind(given)!r}: {nearest(_kind(given), KINDS)}")
-    return given
-
-
-AnyObject = Annotated[
-    Union[  # noqa: UP007
-        Annotated[RigidEntry, Tag("rigid")],
-        Annotated[SoftEntry, Tag("soft")],
-        Annotated[ClothEntry, Tag("cloth")],
-        Annotated[RobotEntry, Tag("robot")],
-    ],
-    Discriminator(_kind),
-    BeforeValidator(_known_kind),
-]
+NAME = r"[A-Za-z_]\w*"
+TAKEN = ("floor", "gravity", "contact", "wind")
 
 
 class FloorEntry(Entry):
-    """The floor: it pushes up what is below its height, and rubs. Its name is `floor`."""
+    """The floor: everything below its height is pushed up, with friction. Its name is `floor`."""
 
     height: Length = Field(0.0, description="Of the surface; of a slope, where x and z are zero.")
-    angle: Annotated[Angle, Field(gt=-90, lt=90)] | None = Field(
-        None, description="Of a slope: by how much it falls towards larger x."
-    )
+    angle: OpenAngle | None = Field(None, description="Of a slope: by how much it falls towards larger x.")
     normal: Direction | None = Field(None, description="Instead of the angle: what is up for the surface.")
     stiffness: Annotated[Stiffness, Field(gt=0)] = Field(1e4, description="Force per depth at one point of contact.")
     damping: Annotated[Damping, Field(ge=0)] | None = Field(
@@ -239,6 +57,9 @@ class FloorEntry(Entry):
             raise ValueError("give damping or restitution, not both: each follows from the other")
         if len(given(self, "angle", "normal")) == 2:
             raise ValueError("give angle or normal, not both: each says how the floor lies")
+        low, high = (self.angle.low, self.angle.high) if isinstance(self.angle, Range) else (self.angle or 0.0,) * 2
+        if not -90 < low <= high < 90:
+            raise ValueError("the angle of a slope is between -90 and 90 degrees, or a range between them")
         if self.normal is not None and not self.normal[1] > 0:
             raise ValueError(f"a floor's normal points up, and {self.normal[1]:g} is its second number")
         return self
@@ -247,10 +68,37 @@ class FloorEntry(Entry):
     def up(self) -> tuple[float, float, float]:
         """Of length one."""
         if self.angle is not None:
-            return math.sin(math.radians(self.angle)), math.cos(math.radians(self.angle)), 0.0
+            angle = (self.angle.low + self.angle.high) / 2 if isinstance(self.angle, Range) else self.angle
+            return math.sin(math.radians(angle)), math.cos(math.radians(angle)), 0.0
         x, y, z = self.normal or (0.0, 1.0, 0.0)
         size = math.sqrt(x * x + y * y + z * z)
         return x / size, y / size, z / size
+
+
+class WallEntry(Entry):
+    """A wall, or a slope: a plane that pushes off what comes through it, and rubs."""
+
+    point: Point = Field(description="On its surface.")
+    normal: Direction = Field(description="Away from it, to where objects are.")
+    stiffness: Annotated[Stiffness, Field(gt=0)] = Field(1e4, description="Force per depth at one point of contact.")
+    damping: Annotated[Damping, Field(ge=0)] = Field(100.0, description="Force per speed at one point of contact.")
+    friction: Annotated[Number, Field(ge=0)] = Field(0.5, description="Friction per normal force, while it slides.")
+    slip_damping: Annotated[Damping, Field(ge=0)] = Field(
+        100.0, description="Friction per speed of slip, as long as it is less than that."
+    )
+
+    @model_validator(mode="after")
+    def _faces(self) -> WallEntry:
+        if not any(self.normal):
+            raise ValueError("a wall's normal is not zero: [1, 0, 0] is a wall on the left")
+        return self
+
+    @property
+    def plane(self) -> tuple[tuple[float, float, float], float]:
+        """The normal, of length one, and how far from the origin along it."""
+        size = math.hypot(*self.normal)
+        x, y, z = (n / size for n in self.normal)
+        return (x, y, z), x * self.point[0] + y * self.point[1] + z * self.point[2]
 
 
 # -- what is searched for
@@ -265,7 +113,12 @@ class ParameterEntry(Entry):
 
 def _gravity(given: Any) -> Any:
     """One number is downwards."""
-    return (0.0, -to_number(given, "m/s^2"), 0.0) if isinstance(given, (int, float, str)) else given
+    if not isinstance(given, (int, float, str)):
+        return given
+    pull = to_number(given, "m/s^2")
+    if pull < 0:
+        raise ValueError(f"one number is how strong it pulls downwards, not {given}: write {-pull:g}, or a vector")
+    return (0.0, -pull, 0.0)
 
 
 Gravity = Annotated[tuple[Acceleration, Acceleration, Acceleration], BeforeValidator(_gravity)]
@@ -281,6 +134,7 @@ class SceneFile(Entry):
         description="What moves, by names of your choice."
     )
     floor: FloorEntry | None = Field(None, description="The floor; without it there is none.")
+    walls: dict[str, WallEntry] = Field(default_factory=dict, description="Walls and slopes, by names of your choice.")
     gravity: Gravity = Field((0.0, -9.81, 0.0), description="A vector, or one number for downwards.")
     plane: Literal["2d"] | None = Field(
         None, description="`2d`: everything that is unknown moves in the plane of x and y, where z is zero."
@@ -292,17 +146,24 @@ class SceneFile(Entry):
         default_factory=dict, description="Where quantities are searched for, by the names that `--estimate` takes."
     )
 
+    @model_validator(mode="after")
+    def _walls(self) -> SceneFile:
+        for name in self.walls:
+            if not re.fullmatch(NAME, name) or name in TAKEN or name in self.objects:
+                raise ValueError(f"a wall cannot be called {name!r}: use letters, digits and _, and no taken name")
+        return self
+
     @field_validator("objects")
     @classmethod
     def _names(cls, objects: dict[str, Any]) -> dict[str, Any]:
         for name in objects:
-            if not re.fullmatch(r"[A-Za-z_]\w*", name) or name in ("floor", "gravity", "contact", "wind"):
+            if not re.fullmatch(NAME, name) or name in TAKEN:
                 raise ValueError(f"an object cannot be called {name!r}: use letters, digits and _, and no taken name")
         return objects
 
     @model_validator(mode="after")
     def _one_unknown(self) -> SceneFile:
-        some = [name for name, entry in self.objects.items() if entry.unknown]
+        some = [n for n, entry in self.objects.items() if entry.unknown and not isinstance(entry, PendulumEntry)]
         if len(some) > 1:
             raise ValueError(f"one object's place and speed can be found from the track, and {' and '.join(some)} "
                              "are unknown: give those of all but one")  # fmt: skip
@@ -313,6 +174,28 @@ class SceneFile(Entry):
         if self.floor is not None and self.floor.restitution is not None and len(self.rigid) != 1:
             raise ValueError(f"floor.restitution needs one rigid object, and there are {len(self.rigid)}: give damping")
         return self
+
+    @model_validator(mode="after")
+    def _pendula(self) -> SceneFile:
+        swing = {n: e for n, e in self.objects.items() if isinstance(e, PendulumEntry)}
+        if not swing:
+            return self
+        others = [*(n for n in self.objects if n not in swing), *(["floor"] if self.floor else []), *self.walls]
+        if others:
+            raise ValueError(f"pendula hang by themselves, and {others[0]} is there as well: leave it out")
+        upper = [n for n, e in swing.items() if e.of is None]
+        if len(upper) != 1 or len(swing) > 2:
+            raise ValueError("there is one pendulum in a scene, or another one hangs on it: `of` names the upper one")
+        for name, entry in swing.items():
+            if entry.of is not None and entry.of != upper[0]:
+                raise ValueError(f"{name} hangs on {entry.of!r}, which is not there: {nearest(entry.of, upper)}")
+        return self
+
+    @property
+    def pendula(self) -> list[str]:
+        """The names of pendula, the upper one first."""
+        found = [n for n, e in self.objects.items() if isinstance(e, PendulumEntry)]
+        return sorted(found, key=lambda n: self.objects[n].of is not None)  # type: ignore[union-attr]
 
     @property
     def rigid(self) -> list[str]:

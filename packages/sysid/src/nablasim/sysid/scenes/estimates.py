@@ -17,7 +17,8 @@ import numpy as np
 from nablasim.sysid.names import nearest
 from nablasim.sysid.problem import Param
 from nablasim.sysid.scenes.build import Stage
-from nablasim.sysid.scenes.entries import ClothEntry, RigidEntry, RobotEntry, SoftEntry
+from nablasim.sysid.scenes.object_entries import ClothEntry, RigidEntry, RobotEntry, SoftEntry
+from nablasim.sysid.scenes.pendula import facts
 from nablasim.sysid.scenes.restitution import LEAST, MOST, damping_of
 from nablasim.sysid.scenes.units import parse_unit, to_number
 
@@ -48,10 +49,20 @@ class Quantity:
 def everyday(stage: Stage) -> dict[str, Quantity]:
     """What can be asked for by the words of scene files, by full name."""
     found: list[Quantity] = []
+    if stage.entries.pendula:
+        for full, of, unit, span, into, value in facts(stage.script):
+            kind = "linear" if span is not None and span[0] <= 0 else None
+            found.append(Quantity(full, full, unit, span, kind, into, (of,), value))
+        found.append(Quantity("gravity", "gravity", "m/s^2", (1.0, 30.0)))
+        return {q.name: q for q in found}
     for name, entry in stage.entries.objects.items():
         found += _of_object(stage, name, entry)
     if stage.entries.floor is not None:
         found += _of_floor(stage)
+    for name in stage.entries.walls:
+        words = {"stiffness": ("ke", "N/m"), "damping": ("kd", "N s/m"), "slip_damping": ("kf", "N s/m")}
+        found += [Quantity(f"{name}.{word}", f"{name}.{of}", unit) for word, (of, unit) in words.items()]
+        found.append(Quantity(f"{name}.friction", f"{name}.mu", "", (0.02, 2.0)))
     pull = np.array(stage.entries.gravity)
     size = float(np.linalg.norm(pull))
     down = tuple((pull / size if size else np.array([0.0, -1.0, 0.0])).tolist())
@@ -62,6 +73,8 @@ def everyday(stage: Stage) -> dict[str, Quantity]:
 def quantities(stage: Stage) -> dict[str, Quantity]:
     """All that can be asked for in a scene, by full name: everyday names first, then those of the model."""
     made = everyday(stage)
+    if stage.entries.pendula:
+        return made
     for p in stage.model.parameters():
         # Positions of all particles are no quantity that a video has the numbers for.
         if p.name not in made and len(p.shape) < 2:

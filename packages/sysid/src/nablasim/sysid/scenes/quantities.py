@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -84,6 +85,52 @@ Direction = tuple[Number, Number, Number]
 
 UNKNOWN = "unknown"
 """What stands in a scene file where nobody knows: it is found from the track first, and then with the pixels."""
+
+
+@dataclass(frozen=True)
+class Range:
+    """What a file says of a number that nobody knows exactly: `[low, high]`, or `unknown`, which has no ends."""
+
+    low: float = -math.inf
+    high: float = math.inf
+
+    @property
+    def unknown(self) -> bool:
+        return self.low == -math.inf
+
+
+def middle_of(value: float | Range) -> float:
+    """Of a range of lengths, the middle between its ends by their ratio."""
+    return (value.low * value.high) ** 0.5 if isinstance(value, Range) else value
+
+
+@dataclass(frozen=True)
+class Open:
+    """Marks a number that may be written with a unit, as a range, or as `unknown`."""
+
+    unit: str
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        return core_schema.no_info_plain_validator_function(self.read)
+
+    def read(self, given: Any) -> float | Range:
+        if isinstance(given, Range):
+            return given
+        if given == UNKNOWN:
+            return Range()
+        if not isinstance(given, (list, tuple)):
+            return to_number(given, self.unit)
+        if len(given) != 2:
+            raise ValueError(f"write a number, [low, high] or `{UNKNOWN}`, not {list(given)!r}")
+        low, high = (to_number(end, self.unit) for end in given)
+        if not low < high:
+            raise ValueError(f"a range is its lower end first, and then a higher one, not {list(given)!r}")
+        return Range(low, high)
+
+
+OpenAngle = Annotated[float | Range, Open("deg")]
+OpenLength = Annotated[float | Range, Open("m")]
+OpenSpin = Annotated[float | Range, Open("rad/s")]
 
 
 def _unknown(given: Any, read: ValidatorFunctionWrapHandler) -> Any:

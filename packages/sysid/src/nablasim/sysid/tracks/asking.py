@@ -15,23 +15,21 @@ from nablasim.sysid.tracks import flight as fl
 from nablasim.sysid.tracks.answers import Answer, CannotTell
 from nablasim.sysid.tracks.least_squares import Vector
 from nablasim.sysid.tracks.questions import Known, check, names_of
+from nablasim.sysid.tracks.roundness import is_round, is_string
+from nablasim.sysid.tracks.rulers import DISAGREE, Ruler, quarrels, rulers
 from nablasim.sysid.tracks.sliding import Slid, fit_slide, width_of
 from nablasim.sysid.tracks.swing import OMEGA, RADIUS, fit_swing
 
-ELSEWHERE = 0.03
-"""By which part a line in the picture may be nearer or farther than the object: its scale is that uncertain."""
 TILTED = 0.015
 """By which part a way that is seen at a slant is shortened."""
-PROTRACTOR = np.radians(0.25)
-"""How well an angle is known that was given."""
 TELLING = 0.5
 """Of the value: an interval that is wider says nothing."""
-DISAGREE = 2.2
-"""Standard deviations by which two rulers may differ before one of them is wrong."""
 ROUND = (0.09, 0.4)
 """Of its size, and pixels: by how much the size of a ball may scatter about what its distance makes of it."""
 TOWARDS = 0.25
 """By which part something may grow on its way: more than people's cameras are turned."""
+ROD = 0.01
+"""By which part a string with some weight, or a hook, makes a pendulum another one: a rod of 6 % of the bob's mass."""
 UNEVEN = 0.25
 """A half that differs by more from the other is another motion."""
 
@@ -64,34 +62,17 @@ def ask(look: Look, kind: str, wanted: list[str], known: Known) -> Asked:
     return Asked(kind, look, tuple(answers), (*look.warnings, *asked.notes), asked.times, asked.residuals)
 
 
-# -- rulers
-def _per_metre(look: Look, known: Known, across: float, unsure: float) -> tuple[float, float, str]:
-    """Pixels per metre where the object is, its relative standard deviation, and how it is known."""
-    if known.diameter is not None:
-        return across / known.diameter, unsure, f"the object is {known.diameter:g} m across"
-    assert known.length is not None
-    x0, y0, x1, y1, metres = known.length
-    pixels = float(np.hypot(x1 - x0, y1 - y0))
-    if pixels < 5 or metres <= 0:
-        raise CannotTell('a length is two places in the picture, some pixels apart, and more than 0 m: x,y,x,y,"1 m"')
-    return (
-        pixels / metres,
-        float(np.hypot(ELSEWHERE, 2**0.5 / pixels)),
-        (f"a line of {pixels:.0f} pixels is {metres:g} m long, and as far away as the object, to {ELSEWHERE:.0%}"),
-    )
-
-
 # -- flights
 def _fly(look: Look, kind: str, names: list[str], known: Known) -> Asked:
     if kind == "bounce" and "floor.restitution" in names and not look.contacts:
         raise CannotTell(f"{look.path.name} shows no impact: --as throw, or film until it has bounced")
-    seen = fl.observed_of(look)
+    seen = fl.observed_of(look, known.view)
     if kind == "bounce" and "floor.restitution" in names and not seen.hits:
         raise CannotTell("the flight after the impact is too short: film for longer, or with more frames per second")
     found = fl.fit_flight(seen, look.noise)
     fit, n = found.fitted, len(seen.times)
     width = float(np.median(seen.across))
-    notes, why = [], []
+    notes, why = [], [*fl.contradictions(found)]
     if fit.u[fl.DRAG] > 3 * fit.std(fl.DRAG):
         notes.append("air drag is seen, and was taken into account")
     if fit.noise[0] > 0.06 * width + 0.5:
@@ -99,8 +80,11 @@ def _fly(look: Look, kind: str, names: list[str], known: Known) -> Asked:
             f"the track is {fit.noise[0]:.1f} pixels off a free flight: it is not one, or another thing was followed"
         )
     # What is no ball, or is seen by a lens that stretches, has another size in each frame.
-    uneven = fit.noise[1] > ROUND[0] * width + ROUND[1]
-    ball = (f"its size changes by {fit.noise[1] / width:.0%} from frame to frame: it is no ball, or not sharp",)
+    odd: tuple[str, ...] = ()
+    if fit.noise[1] > ROUND[0] * width + ROUND[1]:
+        odd = (f"its size changes by {fit.noise[1] / width:.0%} from frame to frame: it is no ball, or not sharp",)
+    elif not is_round(look):
+        odd = ("its silhouette is not round: it is no ball, or the lens stretches it",)
     apart, doubt = fl.early_and_late(found)
     std = fit.std(fl.G)
     if abs(apart) > 3 * doubt:
@@ -109,25 +93,27 @@ def _fly(look: Look, kind: str, names: list[str], known: Known) -> Asked:
         if abs(apart) > UNEVEN:
             why.append(f"early and late frames differ by {abs(apart):.0%}: this is not one free flight")
     per = np.exp(found.log_g)  # g in diameters per s²
-    diameter, relative, said = _diameter(look, known, found, std)
+    measured = _rulers_of(look, known, found)
+    diameter, relative, said = _diameter(known, found, measured, std)
+    metric = (*why, *quarrels(measured))
     answers = []
     for name in names:
         if name == "floor.restitution":
             answers.append(_restitution(found, tuple(why)))
         elif name == "ball.diameter":
             value = known.g / per
-            answer = Answer(
-                name, value, value * std, "m", (*why, *(ball if uneven else ())), (known.said_gravity, "it is a ball")
-            )
+            told = (known.said_gravity, "it is a ball")
+            answer = Answer(name, value, value * std, "m", (*metric, *odd), told)
             if diameter is not None and abs(np.log(value / diameter)) > DISAGREE * relative:
                 answer = answer.against(_disagree(value / diameter, known))
             answers.append(answer)
         else:
             assert diameter is not None
             value = per * diameter
-            odd = ball if uneven and known.diameter is not None else ()
             told = (said, *(("it is a ball",) if known.diameter is not None else ()))
-            answer = Answer(name, value, value * relative, "m/s²", (*why, *odd), told)
+            answer = Answer(
+                name, value, value * relative, "m/s²", (*metric, *(odd if known.diameter is not None else ())), told
+            )
             if not answer.low <= known.g <= answer.high:
                 answer = answer.against(
                     f"this is not {known.named_gravity}: the frame rate or the ruler is probably wrong"
@@ -144,18 +130,24 @@ def _disagree(ratio: float, known: Known) -> str:
     )
 
 
-def _diameter(look: Look, known: Known, found: fl.Flight, std: float) -> tuple[float | None, float, str]:
+def _rulers_of(look: Look, known: Known, found: fl.Flight) -> list[Ruler]:
+    fit, width = found.fitted, float(np.median(found.observed.across))
+    off = float(np.hypot(fl.TOO_WIDE[0] / width, fl.TOO_WIDE[1]))
+    across = width / (1 + float(fit.u[fl.WIDE]))
+    return rulers(look, known, across, off, (float(fit.u[fl.FOCAL]), fit.std(fl.FOCAL)))
+
+
+def _diameter(known: Known, found: fl.Flight, measured: list[Ruler], std: float) -> tuple[float | None, float, str]:
     """m, the relative deviation of a gravity that is measured with it, and how it is known."""
     if known.diameter is not None:
-        return known.diameter, std, f"the ball is {known.diameter:g} m across"
-    if known.length is None:
+        return known.diameter, float(np.hypot(std, known.diameter_unsure)), f"the ball is {known.diameter:g} m across"
+    if not measured:
         return None, std, ""
-    fit = found.fitted
+    fit, ruler = found.fitted, measured[0]
     across = float(np.median(found.observed.across)) / (1 + float(fit.u[fl.WIDE]))
-    scale, unsure, said = _per_metre(look, known, across, 0.0)
-    # With a line as the ruler the ball's own width cancels: only what is left of the fit without it counts.
+    # With another ruler the ball's own width cancels: only what is left of the fit without it counts.
     rest = float(np.sqrt(max(std**2 - fit.std(fl.WIDE) ** 2, 0.0)))
-    return across / scale, float(np.hypot(rest, unsure)), said
+    return across / ruler.per_metre, float(np.hypot(rest, ruler.unsure)), ruler.said
 
 
 def _restitution(found: fl.Flight, why: tuple[str, ...]) -> Answer:
@@ -199,19 +191,21 @@ def _slide(look: Look, kind: str, names: list[str], known: Known) -> Asked:
     slid = fit_slide(look)
     angle = known.angle or 0.0
     width, off = width_of(look, slid)
-    scale, unsure, said = _per_metre(look, known, width, off)
+    measured = rulers(look, known, width, off)
+    scale, unsure, said = measured[0].per_metre, measured[0].unsure, measured[0].said
     relative = slid.std / max(abs(slid.against), 1e-9)
     relative, notes, why = _even(slid, float(np.hypot(np.hypot(relative, unsure), TILTED)))
     slope = np.sign(slid.way[1]) * np.tan(angle)  # Rows count downwards: a way with growing rows goes down.
     by_pull = slid.against / scale / (known.g * np.cos(angle))
     value = by_pull + slope
-    unsure_angle = PROTRACTOR / np.cos(angle) ** 2 if known.angle is not None else np.radians(0.5)
+    unsure_angle = known.angle_unsure / np.cos(angle) ** 2 if known.angle is not None else np.radians(0.5)
     std = float(np.hypot(by_pull * relative, unsure_angle))
     level = (
         f"the slope is {np.degrees(angle):g} degrees"
         if known.angle is not None
         else "the floor is level, to half a degree"
     )
+    why = (*why, *quarrels(measured))
     answer = Answer("floor.friction", float(value), std, "", why, (said, known.said_gravity, level))
     if value <= 0:
         answer = answer.against("it is not slowed down as friction would: check --angle, and that nothing pushes it")
@@ -225,13 +219,14 @@ def _roll(look: Look, kind: str, names: list[str], known: Known) -> Asked:
     unsure_width = float(np.hypot(fl.TOO_WIDE[0] / across, fl.TOO_WIDE[1]))
     relative = slid.std / max(abs(slid.against), 1e-9)
     part = 5 / 7 * np.sin(known.angle)
-    angle = PROTRACTOR / np.tan(known.angle)
+    angle = known.angle_unsure / np.tan(known.angle)
     assumed = (f"the slope is {np.degrees(known.angle):g} degrees", "the ball is solid and rolls without slipping")
     answers = []
     for name in names:
         if name == "gravity":
-            scale, unsure, said = _per_metre(look, known, across, unsure_width)
-            value, said_more, unit = abs(slid.against) / scale / part, said, "m/s²"
+            ruler = rulers(look, known, across, unsure_width)[0]
+            unsure, said_more, unit = ruler.unsure, ruler.said, "m/s²"
+            value = abs(slid.against) / ruler.per_metre / part
         else:
             unsure, said_more, unit = unsure_width, known.said_gravity, "m"
             value = known.g * part / max(abs(slid.against), 1e-9) * across
@@ -264,7 +259,7 @@ def _swing(look: Look, kind: str, names: list[str], known: Known) -> Asked:
         why = (
             f"the track is {fit.noise[0]:.1f} pixels off a pendulum's: it is not one, or another thing was followed",
         )
-    relative = float(np.sqrt(fit.std(OMEGA) ** 2 + 0.003**2 + bob**2))
+    relative = float(np.sqrt(fit.std(OMEGA) ** 2 + ROD**2 + bob**2))
     answers = []
     for name in names:
         if name == "bob.length":
@@ -281,6 +276,11 @@ def _swing(look: Look, kind: str, names: list[str], known: Known) -> Asked:
             assert ruled is not None
             value, std = swung.omega_squared * ruled[0], float(np.hypot(relative, ruled[1]))
             answer = Answer(name, value, value * std, "m/s²", why, (ruled[2], "all its mass is in the bob"))
+            if is_string(look):
+                answer = answer.against(
+                    "the string was followed with the bob, so that the middle of what swings is not the bob's: say "
+                    "where the bob swings by --region x,y,w,h, or film a thinner string"
+                )
             if not answer.low <= known.g <= answer.high:
                 answer = answer.against(
                     f"this is not {known.named_gravity}: the frame rate or the ruler is probably wrong"
@@ -292,8 +292,9 @@ def _swing(look: Look, kind: str, names: list[str], known: Known) -> Asked:
 
 def _ruled(look: Look, known: Known, across: float, radius: float, std: float) -> tuple[float, float, str] | None:
     """The pendulum's length by the ruler (m), its relative deviation, and the ruler."""
-    if known.diameter is None and known.length is None:
-        return None
     wide = float(np.hypot(fl.TOO_WIDE[0] / across, fl.TOO_WIDE[1]))
-    scale, unsure, said = _per_metre(look, known, across, wide)
-    return radius / scale, float(np.sqrt(unsure**2 + std**2 + TILTED**2)), said
+    measured = rulers(look, known, across, wide)
+    if not measured:
+        return None
+    best = measured[0]
+    return radius / best.per_metre, float(np.sqrt(best.unsure**2 + std**2 + TILTED**2)), best.said

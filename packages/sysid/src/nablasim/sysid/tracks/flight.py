@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from nablasim.sysid.look import Look
 from nablasim.sysid.tracks.answers import CannotTell
 from nablasim.sysid.tracks.least_squares import Fitted, Vector, fit
+from nablasim.sysid.tracks.questions import View
 
 G, PITCH, ROLL, FOCAL, RIGHT, DOWN, DRAG, SHUTTER, WIDE, LENS = range(10)
 NUISANCES = 10
@@ -57,6 +58,7 @@ class Observed:
     hits: tuple[float, ...]
     size: tuple[int, int]
     gap: float
+    view: View
 
     @property
     def part(self) -> NDArray[np.int64]:
@@ -64,7 +66,7 @@ class Observed:
         return np.searchsorted(np.array(self.hits), self.times)
 
 
-def observed_of(look: Look, *, hits: int | None = None) -> Observed:
+def observed_of(look: Look, view: View, *, hits: int | None = None) -> Observed:
     """The frames between and around the first impacts; those in which it touches something are left out."""
     t, gap = np.asarray(look.track.time), 1 / look.rate
     contacts = [c for c in look.contacts if c > t[0]]
@@ -86,7 +88,8 @@ def observed_of(look: Look, *, hits: int | None = None) -> Observed:
             f"the object flies freely in {int(good.sum())} frames only: film it for longer, or with more "
             "frames per second"
         )
-    return Observed(t[good], look.steady[good, 0], look.steady[good, 1], look.across[good], tuple(kept), look.size, gap)
+    return Observed(t[good], look.steady[good, 0], look.steady[good, 1], look.across[good], tuple(kept), look.size, gap,
+                    view)  # fmt: skip
 
 
 # -- the model
@@ -179,11 +182,13 @@ def _start(seen: Observed) -> tuple[Vector, Vector, Vector]:
     pull = max(2 * float(terms[2, 1]), 1e-3 * long)
     f, wide = 0.95 * long, float(np.hypot(TOO_WIDE[0] / w, TOO_WIDE[1]))
     speed = (np.abs(terms[1]).max() + pull * float(t[-1])) / w
+    view, lens = seen.view, seen.view.focal or (np.log(f), 0.3)
+    tilt, roll = view.tilt or (0.0, np.radians(12)), view.roll or (0.0, np.radians(6))
     # Pitch, roll: people hold cameras level to some degrees. Drag: k times diameter, 0.005 for a ball of celluloid.
-    nuisances = [(np.log(pull / w), np.nan, np.inf), (0, 0, np.radians(12)), (0, 0, np.radians(6)),
-                 (np.log(f), np.log(f), 0.3), (width / 2, width / 2, cut * long), (height / 2, height / 2, cut * long),
+    nuisances = [(np.log(pull / w), np.nan, np.inf), (-tilt[0], -tilt[0], tilt[1]), (roll[0], *roll),
+                 (lens[0], *lens), (width / 2, width / 2, cut * long), (height / 2, height / 2, cut * long),
                  (0, 0, 0.004), (0, 0, 0.25 * seen.gap), (0, 0, wide), (0, 0, BENT)]  # fmt: skip
-    state = [(terms[0, 0], np.nan, np.inf), (terms[0, 1], np.nan, np.inf), (np.log(f / w), np.nan, np.inf),
+    state = [(terms[0, 0], np.nan, np.inf), (terms[0, 1], np.nan, np.inf), (lens[0] - np.log(w), np.nan, np.inf),
              (terms[1, 0] / w, np.nan, np.inf), (terms[1, 1] / w, np.nan, np.inf), (0, 0, 0.3 * speed)]  # fmt: skip
     rows = [*nuisances, *state]
     for k, hit in enumerate(seen.hits):
@@ -228,6 +233,21 @@ def derived(flight: Flight, value: str, hit: int) -> tuple[float, float]:
     return float(of(u[None])[0]), float(np.sqrt(slope @ flight.fitted.covariance @ slope))
 
 
+CONTRADICTED = 2.5
+"""Standard deviations by which a clip may be off what is said of the camera."""
+
+
+def contradictions(flight: Flight) -> tuple[str, ...]:
+    """What a scene says of its camera, and the clip does not."""
+    u, mean, std = flight.fitted.u, *_start(flight.observed)[1:]
+    view, said = flight.observed.view, []
+    told = ((FOCAL, "field of view", view.focal), (PITCH, "tilt", view.tilt), (ROLL, "roll", view.roll))
+    for at, name, given in told:
+        if given is not None and abs(u[at] - mean[at]) > CONTRADICTED * std[at]:
+            said.append(f"by the clip the camera's {name} is another one than the scene says")
+    return tuple(said)
+
+
 TIED = 1e-3
 """Of what they were found with: nuisances that two halves share are held there."""
 
@@ -243,7 +263,8 @@ def early_and_late(flight: Flight) -> tuple[float, float]:
     for chosen in (seen.times <= half, seen.times > half):
         times = seen.times[chosen]
         hits = tuple(h for h in seen.hits if times[0] < h < times[-1])
-        part = Observed(times, seen.x[chosen], seen.y[chosen], seen.across[chosen], hits, seen.size, seen.gap)
+        part = Observed(times, seen.x[chosen], seen.y[chosen], seen.across[chosen], hits, seen.size, seen.gap,
+                        seen.view)  # fmt: skip
         if len(times) < FEWEST or min(np.bincount(part.part, minlength=len(hits) + 1)) < 4:
             return 0.0, 1.0
         start, mean, std = _start(part)

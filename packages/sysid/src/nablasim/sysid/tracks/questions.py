@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import radians
 
 from nablasim.sysid.names import nearest
 from nablasim.sysid.tracks.answers import CannotTell
@@ -19,6 +20,19 @@ RULER = 'give the ball\'s diameter (--diameter "4 cm"), or a length in the pictu
 
 
 @dataclass(frozen=True)
+class View:
+    """What is known of the camera, as (value, standard deviation): nothing, unless a scene file says something.
+
+    focal: logarithm of the focal length in pixels; tilt: rad, upwards; roll: rad; distance: logarithm of metres
+    """
+
+    focal: tuple[float, float] | None = None
+    tilt: tuple[float, float] | None = None
+    roll: tuple[float, float] | None = None
+    distance: tuple[float, float] | None = None
+
+
+@dataclass(frozen=True)
 class Known:
     """What the user says: metres, radians, m/s². `length`: two places in the picture and the metres between them."""
 
@@ -26,6 +40,16 @@ class Known:
     length: tuple[float, float, float, float, float] | None = None
     gravity: float | None = None
     angle: float | None = None
+    view: View = View()
+    diameter_unsure: float = 0.0
+    """Relative standard deviation."""
+    angle_unsure: float = radians(0.25)
+    """rad: how well an angle is known that was given"""
+
+    @property
+    def ruled(self) -> bool:
+        """Whether something tells metres, gravity apart."""
+        return self.diameter is not None or self.length is not None or self.view.distance is not None
 
     @property
     def g(self) -> float:
@@ -64,7 +88,7 @@ def _no_such(kind: str, name: str) -> str:
 
 def check(kind: str, names: list[str], known: Known) -> None:
     """Refuse what cannot be told with what is known, before anything is looked at."""
-    ruler = known.diameter is not None or known.length is not None
+    ruler = known.ruled
     if kind in ("throw", "bounce", "roll") and "gravity" in names and not ruler:
         raise CannotTell(f"gravity in m/s² needs a length: {RULER}")
     if kind == "slide" and not ruler:
