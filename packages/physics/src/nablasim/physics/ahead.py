@@ -10,6 +10,7 @@ from nablasim.physics.laws import smoke_kernels as smoke
 from nablasim.physics.laws.articulated import link_bodies_kernels as link_bodies
 from nablasim.physics.laws.articulated import link_planes_kernels as link_planes
 from nablasim.physics.laws.articulated import robots_kernels as robots
+from nablasim.physics.laws.articulated import ties_kernels as ties
 from nablasim.physics.laws.contact import body_contacts_kernels as body_contacts
 from nablasim.physics.laws.contact import body_friction_kernels as body_friction
 from nablasim.physics.laws.contact import body_planes_kernels as body_planes
@@ -83,7 +84,7 @@ AHEAD = [
     # Bodies that touch no plane have no friction there.
     *aot.kernels(bodies.advance_bodies, implicit_bodies.lacking_momenta, boxed=("dt",), absent=("rub",)),
     *(one for family in body_contacts.FAMILIES.values() for one in aot.kernels(*vars(family).values(), boxed=("dt",))),
-    *aot.kernels(link_bodies, link_planes, robots, boxed=("dt",), absent=("now.push",)),
+    *aot.kernels(link_bodies, link_planes, robots, ties, boxed=("dt",), absent=("now.push",)),
     *aot.kernels(link_bodies.wrenches, absent=("rub",)),
     # Robots that touch no plane, and those that touch bodies or themselves.
     *(one for some in (("c", "touch", "now.push"), ("c", "touch"), ("now.push",), ())
