@@ -45,12 +45,20 @@ MILLISECONDS = Unit("ms", 1e3)
 SECONDS = Unit("s")
 
 
-def wall(run: Callable[[], Any], times: int) -> float:
-    """Seconds of one run, by the clock on the wall."""
-    begin = time.perf_counter()
+@dataclass(frozen=True)
+class Sample:
+    """One round of an entrant: seconds of one run, by the clock that the case goes by; and of CPU, over all threads."""
+
+    seconds: float
+    cpu: float
+
+
+def wall(run: Callable[[], Any], times: int) -> Sample:
+    """By the clock on the wall, and the CPU time of this process."""
+    begin, cpu = time.perf_counter(), time.process_time()
     for _ in range(times):
         run()
-    return (time.perf_counter() - begin) / times
+    return Sample((time.perf_counter() - begin) / times, (time.process_time() - cpu) / times)
 
 
 @dataclass(frozen=True)
@@ -69,22 +77,30 @@ class Case:
     count: Callable[[Any], float] = lambda work: 1.0
     reference: Callable[[Any], Results] | None = None
     tolerance: float = 1e-3
-    timer: Callable[[Callable[[], Any], int], float] = wall
+    timer: Callable[[Callable[[], Any], int], Sample] = wall
     once: bool = False
     """Each sample is a single run: processes that start, for instance."""
 
 
 @dataclass
 class Outcome:
-    """What was measured for one case at one size: best seconds by measure and entrant, and who could not take part."""
+    """What was measured for one case at one size, by measure and entrant: all rounds; and who could not take part."""
 
     case: Case
     size: int
     count: float
-    best: dict[str, dict[str, float]] = field(default_factory=dict)
+    samples: dict[str, dict[str, list[Sample]]] = field(default_factory=dict)
     absent: dict[str, str] = field(default_factory=dict)
     errors: dict[str, float] = field(default_factory=dict)
     """By entrant, the worst relative distance from the reference."""
+
+    @property
+    def best(self) -> dict[str, dict[str, float]]:
+        """The seconds of the best rounds."""
+        return {
+            measure: {name: min(s.seconds for s in rounds) for name, rounds in entrants.items()}
+            for measure, entrants in self.samples.items()
+        }
 
 
 class Disagreement(AssertionError):
@@ -180,15 +196,14 @@ def agree(case: Case, name: str, found: Results, reference: Results) -> float:
 
 
 def measure(case: Case, entrants: dict[str, Entrant], outcome: Outcome, rounds: int, sample: float) -> None:
-    """Best of interleaved rounds: whatever else the machine does then hits everybody alike."""
+    """Interleaved rounds: whatever else the machine does then hits everybody alike."""
     jobs = []
     for name, entrant in entrants.items():
         for what, go in entrant.runs.items():
-            first = 0.0 if case.once else case.timer(go, 1)
+            first = 0.0 if case.once else case.timer(go, 1).seconds
             jobs.append((name, what, go, 1 if case.once else max(1, int(sample / max(first, 1e-9)))))
     for _ in range(rounds):
         for name, what, go, times in jobs:
             with quiet():
-                seconds = case.timer(go, times)
-            best = outcome.best.setdefault(what, {})
-            best[name] = min(best.get(name, np.inf), seconds)
+                sample_of_round = case.timer(go, times)
+            outcome.samples.setdefault(what, {}).setdefault(name, []).append(sample_of_round)

@@ -17,7 +17,9 @@ import numpy as np
 # What -ffast-math means, by its parts: as a whole it makes a library flush denormals in the process that loads it.
 FAST = ("-fno-math-errno", "-fno-trapping-math", "-fassociative-math", "-freciprocal-math", "-ffinite-math-only",
         "-fno-signed-zeros", "-ffp-contract=fast")  # fmt: skip
-FLAGS = ("-std=c++17", "-O3", "-march=native", *FAST, "-shared", "-fPIC", "-w")
+FLAGS = ("-std=c++17", "-O3", "-march=native", *FAST, "-shared", "-fPIC", "-pthread", "-w")
+
+HEADERS = Path(__file__).with_name("cases")
 
 
 class NoCompilerHere(ImportError):
@@ -30,7 +32,8 @@ def library(source: Path) -> ctypes.CDLL:
     compiler = shutil.which(os.environ.get("CXX", "g++"))
     if compiler is None:
         raise NoCompilerHere("no C++ compiler")
-    key = hashlib.sha256(b"\0".join([source.read_bytes(), repr((compiler, FLAGS)).encode()])).hexdigest()[:16]
+    texts = [source.read_bytes(), *(path.read_bytes() for path in sorted(HEADERS.glob("*.hpp")))]
+    key = hashlib.sha256(b"\0".join([*texts, repr((compiler, FLAGS)).encode()])).hexdigest()[:16]
     folder = Path(tempfile.gettempdir()) / f"nablasim-benchmarks-{os.getuid()}"
     folder.mkdir(mode=0o700, exist_ok=True)
     made = folder / f"{source.stem}-{key}.so"

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import platform
-from collections.abc import Sequence
+import re
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from statistics import median
 
-from .harness import Case, Outcome
+from .harness import Case, Outcome, Sample
 
 Row = list[str]
-_COUNTS = {1: "one thread", 2: "two threads"}
+Cell = Callable[[Outcome, str, str], str]
+_COUNTS = {1: "on one core", 2: "on two cores"}
 
 
 def text(outcomes: Sequence[Outcome]) -> str:
@@ -16,8 +20,9 @@ def text(outcomes: Sequence[Outcome]) -> str:
     parts = []
     for case, found in _by_case(outcomes):
         parts.append(_heading(case))
-        for header, rows in _tables(found):
-            parts.append(_aligned([header, *rows]))
+        for cell in (_cell, _steady):
+            for header, rows in _tables(found, cell):
+                parts.append(_aligned([header, *rows]))
         parts.extend(_remarks(found))
     return "\n\n".join(parts) + "\n"
 
@@ -25,16 +30,19 @@ def text(outcomes: Sequence[Outcome]) -> str:
 def markdown(outcomes: Sequence[Outcome], command: str, picture: str, threads: int) -> str:
     """The same for a page."""
     parts = [
-        f"<!-- Written by `python -m benchmarks`; do not edit. -->\n# How fast, with {_COUNTS.get(threads, threads)}",
+        "<!-- Written by `python -m benchmarks`; do not edit. -->\n"
+        f"# How fast, {_COUNTS.get(threads, f'on {threads} cores')}",
         f"`{command}` on {_machine()}. Best of interleaved rounds; in brackets how many times slower than kernelc. "
-        "Everybody's values and gradients agree with a reference in float64. Read ratios: the machine is shared.",
+        "Everybody's values and gradients agree with a reference in float64. Read ratios: the machine is shared. "
+        "Below the best rounds stands how steady they were: the median, half of how far the middle half of the rounds "
+        "spreads, and how many cores were busy (CPU time by time on the wall): who uses one where there are two.",
         f"![Times in units of kernelc's]({picture})",
     ]
     for case, found in _by_case(outcomes):
         parts.append(f"## {_heading(case)}")
-        for header, rows in _tables(found):
-            lines = [header, ["---"] * len(header), *rows]
-            parts.append("\n".join("| " + " | ".join(line) + " |" for line in lines))
+        parts.extend(_as_markdown(header, rows) for header, rows in _tables(found, _cell))
+        if steady := [_as_markdown(header, rows) for header, rows in _tables(found, _steady)]:
+            parts.extend(["Median ± spread, cores:", *steady])
         parts.extend(_remarks(found))
     return "\n\n".join(parts) + "\n"
 
@@ -48,18 +56,22 @@ def _heading(case: Case) -> str:
     return f"{case.title} ({case.unit.name})"
 
 
-def _tables(found: list[Outcome]) -> list[tuple[Row, list[Row]]]:
+def _as_markdown(header: Row, rows: list[Row]) -> str:
+    return "\n".join("| " + " | ".join(line) + " |" for line in [header, ["---"] * len(header), *rows])
+
+
+def _tables(found: list[Outcome], cell: Cell) -> list[tuple[Row, list[Row]]]:
     """Sizes become columns, or measures where there is one size."""
-    measures = dict.fromkeys(m for o in found for m in o.best)
+    measures = dict.fromkeys(m for o in found for m in o.samples)
     if len(found) == 1:
         columns = {m: (found[0], m) for m in measures}
-        return [_table("", columns)] if columns else []
-    return [_table(m, {f"{o.size:,}": (o, m) for o in found}) for m in measures]
+        return [_table("", columns, cell)] if columns else []
+    return [_table(m, {f"{o.size:,}": (o, m) for o in found}, cell) for m in measures]
 
 
-def _table(corner: str, columns: dict[str, tuple[Outcome, str]]) -> tuple[Row, list[Row]]:
-    entrants = dict.fromkeys(name for o, m in columns.values() for name in o.best.get(m, {}))
-    rows = [[name, *[_cell(o, m, name) for o, m in columns.values()]] for name in entrants]
+def _table(corner: str, columns: dict[str, tuple[Outcome, str]], cell: Cell) -> tuple[Row, list[Row]]:
+    entrants = dict.fromkeys(name for o, m in columns.values() for name in o.samples.get(m, {}))
+    rows = [[name, *[cell(o, m, name) for o, m in columns.values()]] for name in entrants]
     return [corner, *columns], rows
 
 
@@ -70,6 +82,24 @@ def _cell(outcome: Outcome, measure: str, name: str) -> str:
     shown = _number(outcome.case.unit.show(best[name], outcome.count))
     ours = best.get("kernelc")
     return shown if ours is None or name == "kernelc" else f"{shown} ({best[name] / ours:.2f})"
+
+
+def _steady(outcome: Outcome, measure: str, name: str) -> str:
+    """Of all rounds: the median, how far apart the middle half of them lies, and how many cores were busy."""
+    rounds = outcome.samples.get(measure, {}).get(name)
+    if not rounds:
+        return "–"
+    middle, spread, cores = steadiness(rounds)
+    return f"{_number(outcome.case.unit.show(middle, outcome.count))} ± {spread:.0%}, {cores:.1f}"
+
+
+def steadiness(rounds: Sequence[Sample]) -> tuple[float, float, float]:
+    """The median of the seconds; half the distance of their quartiles, as a part of it; CPU time by wall time."""
+    seconds = sorted(s.seconds for s in rounds)
+    middle = median(seconds)
+    quarter = (len(seconds) - 1) / 4
+    spread = (seconds[-1 - int(quarter)] - seconds[int(quarter)]) / 2 / middle
+    return middle, spread, median(s.cpu / s.seconds for s in rounds)
 
 
 def _number(value: float) -> str:
@@ -91,10 +121,14 @@ def _aligned(rows: list[Row]) -> str:
 
 
 def _machine() -> str:
+    """The processor, with how wide its lanes are: "Intel" alone may be either."""
     name = platform.processor() or platform.machine()
+    lanes = ""
     try:
-        with open("/proc/cpuinfo", encoding="utf-8") as file:
-            name = next(line.split(":", 1)[1].strip() for line in file if line.startswith("model name"))
-    except (OSError, StopIteration):
+        known = Path("/proc/cpuinfo").read_text(encoding="utf-8")
+        name = re.findall(r"^model name\s*:\s*(.*)$", known, re.MULTILINE)[0].strip()
+        flags = re.findall(r"^flags\s*:\s*(.*)$", known, re.MULTILINE)[0].split()
+        lanes = next((f" ({shown})" for flag, shown in (("avx512f", "AVX-512"), ("avx2", "AVX2")) if flag in flags), "")
+    except (OSError, IndexError):
         pass
-    return f"{name}, Python {platform.python_version()}"
+    return f"{name}{lanes}, Python {platform.python_version()}"

@@ -5,7 +5,8 @@
 
 Each fact is said once, in the package: built-ins in kernelc/builtins, errors in kernelc/errors.py, refused Python in
 kernelc/frontend/fence.py, settings in kernelc/config.py, entries of scene files in sysid/scenes/entries.py. Tables
-inside hand-written pages stand between `<!-- generated: name -->` and `<!-- end -->`.
+inside hand-written pages stand between `<!-- generated: name -->` and `<!-- end -->`. The notebooks of the quick starts
+are sections of pages (notebooks.py).
 """
 
 import ast
@@ -16,10 +17,12 @@ import re
 import sys
 import textwrap
 from collections.abc import Callable, Iterable
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from unittest import mock
 
+import notebooks
 import pages
 
 import kernelc as kc
@@ -372,6 +375,7 @@ FILES: dict[Path, Callable[[], str]] = {
     DOCS / "kernelc/builtins.md": builtins_page,
     DOCS / "kernelc/errors.md": errors_page,
     DOCS / "sysid/scene-file.md": scene_page,
+    **{notebooks.FOLDER / f"{name}.ipynb": partial(notebooks.notebook, name) for name in notebooks.SECTIONS},
 }
 
 
@@ -384,6 +388,8 @@ def expected(path: Path) -> str:
     if path not in FILES:
         return with_tables(path.read_text(encoding="utf-8"))
     text = FILES[path]()
+    if path.suffix == ".ipynb":
+        return text
     old = path.read_text(encoding="utf-8") if path.exists() else ""
     # A generated page may have blocks whose output is filled in later: keep what was there.
     shown = [block.lines for _, block in pages.outputs(old)] if path.suffix == ".md" else []

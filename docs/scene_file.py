@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import types
 import typing
 from collections.abc import Callable
@@ -25,6 +26,7 @@ PARTS = {
     "pushes": object_entries.PushEntry,
     "fixed": object_entries.FixedEntry,
     "floor": entries.FloorEntry,
+    "walls": entries.WallEntry,
     "light": picture_entries.LightEntry,
     "parameters": entries.ParameterEntry,
 }
@@ -47,7 +49,7 @@ def page(how: str, table: Callable[..., str]) -> str:
              "such as `kg/m^3` or `N s/m`.", ""]  # fmt: skip
     for name, part in PARTS.items():
         rows = table("entry | value | default | meaning", _rows(part))
-        text += [f"## {name}", "", (part.__doc__ or "").strip(), "", rows, ""]
+        text += [f"## {name}", "", inspect.getdoc(part) or "", "", rows, ""]
     known = everyday(Stage(parse_scene(SCENE)))
     names = [(f"`{q.name}`", f"`{q.of}`", q.unit) for q in known.values()]
     text += ["## What `--estimate` takes", "",
@@ -85,7 +87,7 @@ def _value(kind: Any) -> str:
     if origin is typing.Annotated:
         open_one = next((m for m in arguments[1:] if isinstance(m, Open)), None)
         if open_one is not None:
-            return f"{open_one.unit}, {'`[low, high]` ' if open_one.ranges else ''}or `unknown`"
+            return f"{open_one.unit or 'number'}, `[low, high]` or `unknown`"
         if arguments[0] == typing.get_args(Colour)[0]:
             return "colour" if kind != entries.Gravity else "m/s^2, three of them"
         unit = next((m.unit for m in arguments[1:] if isinstance(m, In)), None)
@@ -97,6 +99,8 @@ def _value(kind: Any) -> str:
     if origin is tuple:
         if arguments[-1] is Ellipsis:
             return f"list: {_value(arguments[0])}"
+        if len({str(a) for a in arguments}) > 1 and typing.get_origin(arguments[0]) is tuple:
+            return " and ".join(dict.fromkeys(_value(a) for a in arguments))
         count = {2: "two", 3: "three", 4: "four"}[len(arguments)]
         return f"{_value(arguments[0])}, {count} of them"
     if origin is dict:

@@ -19,6 +19,13 @@ def test_ours_and_hand_written_code_agree(name: str) -> None:
     assert max(outcome.errors.values()) <= CASES[name].tolerance
 
 
+@pytest.mark.parametrize("name", ["fem", "nbody", "particles", "saxpy"])
+def test_hand_written_code_on_several_threads_agrees(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KERNELC_THREADS", "3")
+    outcome = harness.run(CASES[name], CASES[name].tiny, rounds=0, only=["cpp"])
+    assert max(outcome.errors.values()) <= CASES[name].tolerance
+
+
 def test_an_entrant_that_computes_something_else_is_found() -> None:
     case = CASES["saxpy"]
     work = case.make(case.tiny)
@@ -27,11 +34,14 @@ def test_an_entrant_that_computes_something_else_is_found() -> None:
 
 
 def test_outcomes_become_tables_with_ratios_to_ours(tmp_path) -> None:
-    outcome = harness.Outcome(CASES["saxpy"], 10, 1.0, best={"forward": {"kernelc": 0.001, "other": 0.002}},
-                              absent={"warp": "not installed (warp)"})  # fmt: skip
+    rounds = {name: [harness.Sample(best * k, best * k * cores) for k in (1.0, 1.2, 1.4, 2.0, 1.1)]
+              for name, best, cores in (("kernelc", 0.001, 2.0), ("other", 0.002, 1.0))}  # fmt: skip
+    outcome = harness.Outcome(CASES["saxpy"], 10, 1.0, {"forward": rounds}, absent={"warp": "not installed (warp)"})
     assert "other    2 (2.00)" in table.text([outcome])
     assert "warp: not installed (warp)" in table.text([outcome])
     page = table.markdown([outcome], "python -m benchmarks", "speed.svg", 2)
-    assert "| other | 2 (2.00) |" in page and "two threads" in page and "](speed.svg)" in page
+    assert "| other | 2 (2.00) |" in page and "two cores" in page and "](speed.svg)" in page
+    # By hand: of 1, 1.1, 1.2, 1.4 and 2 the median is 1.2, and the quartiles 1.1 and 1.4 lie 0.3 / 2 / 1.2 from it.
+    assert "| kernelc | 1.2 ± 12%, 2.0 |" in page and "| other | 2.4 ± 12%, 1.0 |" in page
     plot.draw([outcome], tmp_path / "speed.svg")
     assert "saxpy: forward" in (tmp_path / "speed.svg").read_text()

@@ -252,3 +252,24 @@ def test_the_hull_of_a_hollow_shape_is_closed_convex_and_as_large_as_trimesh_say
 def test_what_is_flat_has_no_hull():
     with pytest.raises(ph.MeshError, match="span no volume"):
         ph.TriMesh.grid((1, 1), cells=(3, 3)).convex_hull()
+
+
+@pytest.mark.parametrize("corners", [4, 8, 40, 5000])
+def test_a_hull_of_few_corners_lies_inside_and_has_what_stands_out(corners):
+    ball = ph.TriMesh.icosphere(subdivisions=3).moved(scale=(3, 1, 2))
+    hull = ball.convex_hull(corners=corners)
+    assert hull.is_closed and 4 <= len(hull.vertices) <= corners
+    known = {tuple(v) for v in ball.vertices.tolist()}
+    assert all(tuple(v) in known for v in hull.vertices.tolist())
+    assert hull.volume <= ball.convex_hull().volume * (1 + 1e-12)
+    if corners == 40:
+        assert hull.volume > 0.75 * ball.volume
+    if corners == 5000:
+        assert hull.volume == pytest.approx(ball.volume)
+
+
+def test_a_hull_of_a_box_has_its_corners():
+    box = ph.TriMesh.from_shape(ph.Box(1, 2, 3)).moved(rot=ph.quat((1, 2, 3), 0.7))
+    assert box.convex_hull(corners=8).volume == pytest.approx(6.0)
+    with pytest.raises(ValueError, match="corners must be at least 4"):
+        box.convex_hull(corners=3)

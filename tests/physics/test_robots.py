@@ -372,3 +372,70 @@ def test_corners_of_links_move_with_them_and_have_gradients(tmp_path):
         with torch.no_grad():
             slope = (loss(start.detach() + step) - loss(start.detach() - step)) / 2e-6
         assert float(start.grad[k]) == pytest.approx(slope, rel=1e-6)
+
+
+# -- joints that follow others
+def gripper():
+    """Two fingers on a palm that swings; the right one follows the left one."""
+    robot = ph.Robot().add_link("palm", ph.Box(0.3, 0.05, 0.1), mass=1.0)
+    robot.add_joint("base", "revolute", child="palm", axis=(0, 0, 1), damping=0.1)
+    for name, x in (("left", -0.1), ("right", 0.1)):
+        robot.add_link(name, ph.Capsule(0.03, 0.2), mass=0.2, pos=(0, 0.15, 0))
+        robot.add_joint(f"{name}_knuckle", "revolute", parent="palm", child=name, pos=(x, 0, 0), axis=(0, 0, 1))
+    robot.add_motor("left_knuckle", kp=2.0, kd=0.1, target=0.8)
+    return robot.add_mimic("right_knuckle", "left_knuckle", ratio=-1.5, offset=0.1)
+
+
+def test_a_joint_follows_another_and_both_move_as_one():
+    """Against the motion in the coordinates that are free: G^T M G and G^T tau, integrated by a high-order method."""
+    from scipy.integrate import solve_ivp
+
+    model = built(gripper(), self_contact=False)
+    G, c = np.array([[1, 0], [0, 1], [0, -1.5]]), np.array([0.0, 0.0, 0.1])
+
+    def slope(_, y):
+        q, v = G @ y[:2] + c, G @ y[2:]
+        now = model.replace({"arm.q": q, "arm.qd": v})
+        M = np.asarray(ph.mass_matrix(now)["arm"])
+        tau = -np.asarray(ph.inverse_dynamics(now, None, {"arm": np.zeros(3)})["arm"])
+        tau[1] += 2.0 * (0.8 - q[1]) - 0.1 * v[1]
+        return np.concatenate([y[2:], np.linalg.solve(G.T @ M @ G, G.T @ tau)])
+
+    exact = solve_ivp(slope, (0, 0.5), [0, 0, 0, 0], rtol=1e-8, atol=1e-8).y[:2, -1]
+    assert model["arm.q"][2] == pytest.approx(0.1)
+    for real in ("float64", "float32"):
+        hand = built(gripper(), real=real, self_contact=False)
+        run = ph.rollout(hand, dt=5e-4, steps=1000, every=50)["arm"].q.numpy()
+        assert np.abs(run @ [0, 1.5, 1] - 0.1).max() < 1e-4
+        np.testing.assert_allclose(run[-1], G @ exact + c, atol=2e-4)
+
+
+def test_gradients_of_joints_that_follow_are_central_differences():
+    scene = ph.Scene().add_robot("arm", gripper(), self_contact=False, qd=[1.0, 0.5, -0.75])
+    model = scene.add_ground("floor", height=-0.02, ke=2e3, kd=30.0, mu=0.3).build(real="float64")
+    names = ["arm.right_knuckle.ratio", "arm.right_knuckle.offset", "arm.left_knuckle.kp", "arm.right.mass", "arm.q"]
+    values = {n: torch.tensor(np.array(model[n]), requires_grad=True) for n in names}
+    weight = torch.tensor([0.3, 1.0, -0.7], dtype=torch.float64)
+
+    def loss(values):
+        return (ph.rollout(model.replace(values), dt=1e-3, steps=300, every=300)["arm"].q[-1] * weight).sum()
+
+    loss(values).backward()
+    rng = np.random.default_rng(0)
+    for name in names:
+        way = torch.tensor(rng.normal(size=values[name].shape))
+        with torch.no_grad():
+            up, down = (float(loss(values | {name: values[name] + s * 1e-6 * way})) for s in (1, -1))
+        found = float((values[name].grad * way).sum())
+        assert abs(found) > 1e-6 and found == pytest.approx((up - down) / 2e-6, rel=1e-5, abs=1e-8), name
+
+
+@pytest.mark.parametrize(("add", "message"), [
+    (lambda r: r.add_mimic("left_knuckle", "right_knuckle"), "follow itself: left_knuckle - right_knuckle - left"),
+    (lambda r: r.add_mimic("right_knuckle", "base"), "joint right_knuckle follows left_knuckle already"),
+    (lambda r: r.add_mimic("base", "thumb"), "there is no joint 'thumb'"),
+    (lambda r: r.add_mimic("base", "left_knuckle", ratio=np.nan), "ratio and offset must be finite"),
+])  # fmt: skip
+def test_what_cannot_follow_is_refused(add, message):
+    with pytest.raises(ph.RobotError, match=message):
+        add(gripper())

@@ -184,6 +184,7 @@ def test_control_per_element_has_the_same_bits_whatever_is_kept():
     ("settings", "message"),
     [
         ({"dt": 0.0}, "dt must be positive"),
+        ({"dt": "0.001"}, "dt must be positive"),
         ({"steps": -1}, "steps is a whole number from 0 on"),
         ({"every": 0}, "every is a whole number from 1 on"),
         ({"every": 7}, "not a multiple of every = 7: the last 2 steps would not be seen"),
@@ -200,6 +201,12 @@ def test_wrong_settings_are_named(settings, message):
     ke = torch.tensor(50.0, dtype=torch.float64, requires_grad=True)
     with pytest.raises(ValueError, match=message):
         ph.rollout(MODEL.replace({"net.ke": ke}), **{"dt": 1e-3, "steps": STEPS, **settings})
+
+
+@pytest.mark.parametrize("checkpoint", ["some", 0, -3, True, None])
+def test_a_wrong_wish_is_named_where_nothing_is_kept(checkpoint):
+    with pytest.raises(ValueError, match='checkpoint is "auto", "all", "sqrt"'):
+        ph.rollout(MODEL, dt=1e-3, steps=4, checkpoint=checkpoint)
 
 
 def test_a_parameter_under_control_cannot_require_a_gradient():

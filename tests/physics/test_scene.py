@@ -195,3 +195,47 @@ def test_what_numpy_would_make_other_numbers_of_is_refused(value, words):
 def test_a_scene_says_where_gradients_go(make):
     with pytest.raises(ValueError, match=r"requires a gradient.*model\.replace"):
         ph.Scene().add_rigid("ball", ph.Sphere(0.1), mass=1.0, pos=make([0.0, 1.0, 0.0], requires_grad=True))
+
+
+def test_what_an_adder_from_elsewhere_wrote_is_whole_or_not_there():
+    scene = ph.Scene().add_rigid("ball", ph.Sphere(0.1), density=100.0)
+    with pytest.raises(KeyError), scene.draft() as draft:
+        draft.rows("struts", 1)
+        draft.things["cube"]
+    with scene.draft() as draft:
+        assert "struts" not in draft.count
+        assert draft.things["ball"].rows["bodies"].count == 1
+
+
+# -- what a model takes, a scene would take
+def _slope():
+    scene = ph.Scene()
+    scene.add_rigid("box", ph.Box(1, 1, 1), density=1.0, pos=(0, 2, 0))
+    scene.add_ground("floor")
+    return scene.build(real="float64")
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"floor.mu": -1.0}, "floor.mu must not be negative, and is -1"),
+        ({"floor.ke": torch.tensor(-5.0)}, "floor.ke must not be negative"),
+        ({"box.mass": -2.0}, "the mass is -2 kg"),
+        ({"box.mass": 2.0, "box.a": -1.0}, "box.a must not be negative"),
+        ({"box.rot": np.zeros(4)}, "box.rot is a quaternion"),
+        ({"box.rot": torch.zeros((1, 4), requires_grad=True)}, "box.rot is a quaternion"),
+    ],
+)
+def test_a_model_refuses_numbers_that_no_scene_has(values, message):
+    with pytest.raises(ValueError, match=message):
+        ph.rollout(_slope().replace(values), dt=1e-3, steps=2)
+
+
+def test_a_model_keeps_the_numbers_that_it_was_given():
+    """Whoever fills one array again and again has as many models."""
+    velocity, models = np.zeros((1, 3)), []
+    for k in range(3):
+        velocity[0, 0] = k
+        models.append(_slope().replace({"box.v": velocity}))
+    assert [float(m["box.v"][0, 0]) for m in models] == [0.0, 1.0, 2.0]
+    assert ph.rollout(models[1], dt=1e-3, steps=1)["box"].v[-1][0] == 1.0

@@ -102,7 +102,13 @@ def test_gradients_of_mass_properties_by_size_and_density_are_right():
             assert np.allclose(found.numpy()[i], wanted, rtol=1e-13)
 
 
-@pytest.mark.parametrize("make", [lambda: ph.Box(1, 0, 1), lambda: ph.Sphere(-1), lambda: ph.Cone(1, np.nan)])
+SIZES = [
+    lambda: ph.Box(1, 0, 1), lambda: ph.Sphere(-1), lambda: ph.Cone(1, np.nan),
+    lambda: ph.Sphere("1"), lambda: ph.Sphere(None), lambda: ph.Sphere([1.0]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("make", SIZES)
 def test_sizes_are_positive(make):
     with pytest.raises(ValueError, match="must be positive and finite"):
         make()

@@ -74,11 +74,56 @@ def test_what_cannot_move_is_refused():
         renderer.jvp(vertices, BALL.faces, tangents={"vertices": ways["vertices"][:, :2]})
     with pytest.raises(ValueError, match="axis in front"):
         renderer.jvp(vertices, BALL.faces, tangents={})
-    with pytest.raises(TypeError, match=r"renderer\.jvp"):
-        torch.func.jvp(lambda v: renderer(v, BALL.faces), (vertices,), (ways["vertices"][0],))
+    with pytest.raises(TypeError, match="vmap goes over faces"):
+        torch.func.vmap(lambda f: renderer(vertices, f))(torch.tensor(np.stack([BALL.faces, BALL.faces])))
+
+
+def seen(vertices, colors, eye, mode="softras", output="rgba"):
+    camera = render.Camera.look_at(eye=eye, target=(0, 0, 0), fov=45)
+    lights = [render.Ambient(0.4), render.Directional((1, 1, 1))]
+    renderer = render.Renderer(camera, lights, mode=mode, size=(12, 12))
+    return renderer(vertices, BALL.faces, colors=colors, output=output)
+
+
+@pytest.mark.parametrize("mode", ["softras", "dibr", "hard"])
+def test_transforms_of_torch_go_through_pictures(mode):
+    vertices, colors, ways = draw()
+    given = (vertices, colors, torch.tensor([0.0, 1.0, 4.0], dtype=torch.float64))
+    moving = (ways["vertices"][0], ways["colors"][0], torch.tensor([0.3, -0.2, 0.5], dtype=torch.float64))
+    picture, moved = torch.func.jvp(lambda *x: seen(*x, mode), given, moving)
+    assert torch.equal(picture, seen(*given, mode))
+    with forward_ad.dual_level():
+        dual = seen(*map(forward_ad.make_dual, given, moving), mode)
+        assert torch.equal(forward_ad.unpack_dual(dual).tangent, moved)
+    weights = torch.as_tensor(np.random.default_rng(1).normal(size=picture.shape))
+    pulled = sum((g * w).sum() for g, w in zip(torch.func.vjp(lambda *x: seen(*x, mode), *given)[1](weights), moving))
+    assert torch.isclose((weights * moved).sum(), pulled, rtol=0, atol=1e-12 * float((weights * moved).abs().sum()))
+    by, along = (jacobian(lambda eye: seen(vertices, colors, eye, mode))(given[2])
+                 for jacobian in (torch.func.jacrev, torch.func.jacfwd))  # fmt: skip
+    assert by.shape == (*picture.shape, 3) and torch.allclose(by, along, rtol=1e-10, atol=1e-11) and by.abs().max() > 0
+
+
+def test_vmap_draws_one_after_the_other():
+    vertices, colors, _ = draw()
+    eye = torch.tensor([0.0, 1.0, 4.0], dtype=torch.float64)
+    batch = torch.stack([vertices, 1.2 * vertices])
+    pictures = torch.func.vmap(lambda v: seen(v, colors, eye))(batch)
+    assert torch.equal(pictures[1], seen(batch[1], colors, eye))
+    slopes = torch.func.vmap(torch.func.grad(lambda v: seen(v, colors, eye).square().sum()))(batch)
+    one = torch.func.grad(lambda v: seen(v, colors, eye).square().sum())(batch[1])
+    assert torch.allclose(slopes[1], one, rtol=1e-12, atol=1e-14 * float(one.abs().max()))
+    faces, slope = torch.func.jvp(lambda v: seen(v, colors, eye, output="face"), (vertices,), (vertices,))
+    assert faces.dtype == torch.int32 and not slope.any()
+    with pytest.raises(ValueError, match="finite"):
+        torch.func.vmap(lambda v: seen(v, colors, eye))(torch.stack([vertices, vertices * torch.nan]))
+    # The second of them is cut by the near plane, and the first is not.
+    near = torch.func.vmap(lambda e: seen(vertices, colors, e))(torch.stack([eye, 0.21 * eye]))
+    assert torch.allclose(near[1], seen(vertices, colors, 0.21 * eye), rtol=1e-12, atol=1e-12)
 
 
 def test_second_derivatives_are_refused_and_never_constant():
+    with pytest.raises(TypeError, match="pictures have a first derivative only"):
+        torch.func.hessian(lambda v: seen(v, *draw()[1:2], torch.tensor([0.0, 1.0, 4.0])).sum())(draw()[0])
     vertices, colors, _ = draw()
     vertices.requires_grad_()
     picture = render.Renderer(CAMERA, size=(8, 8))(vertices, BALL.faces, colors=colors)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import filmed
@@ -71,8 +72,20 @@ def test_a_wrong_ruler_is_not_certified(bounce: sysid.Look, known: dict[str, obj
 def test_a_wrong_frame_rate_is_not_certified_and_leaves_restitution(bounce: sysid.Look) -> None:
     wrong = sysid.look(bounce.path, fps=30)
     assert not one(wrong, "bounce", "gravity", diameter=18 / PER_METRE).certified
+    # Gravity is the ruler, and says nothing of time: but no camera takes fewer frames than its file has.
+    assert "slow motion has at least 1.5 times as many" in str(one(wrong, "bounce", "diameter"))
+    assert not one(sysid.look(bounce.path, fps=75), "bounce", "diameter").certified
     right = one(wrong, "bounce", "restitution")
     assert right.low < 0.7 < right.high
+
+
+def test_what_is_not_round_is_no_ball(tmp_path: Path) -> None:
+    way = filmed.thrown(40, 200, 0.4 * PER_METRE, -2.6 * PER_METRE, 9.81 * PER_METRE)
+    ball, box = (sysid.look(filmed.Film(way, 32, **shape).write(tmp_path / f"{len(shape)}.mp4"))
+                 for shape in ({}, {"box": (13.0, 8.0)}))  # fmt: skip
+    assert one(ball, "throw", "diameter").certified and one(ball, "throw", "gravity", diameter=0.12).certified
+    for name, known in (("diameter", {}), ("gravity", {"diameter": 0.12})):
+        assert "it is no ball" in str(one(box, "throw", name, **known))
 
 
 def test_the_length_of_a_pendulum_that_swings_wide(swing: sysid.Look) -> None:
@@ -84,6 +97,18 @@ def test_gravity_of_a_swing_by_a_line_from_the_pivot_to_the_bob(swing: sysid.Loo
     found = one(swing, "swing", "gravity", length=(100, 60, 100, 180, 0.8))
     assert found.certified and found.low < 9.81 < found.high
     assert not one(swing, "swing", "gravity", length=(100, 60, 100, 180, 1.2)).certified
+
+
+def test_a_string_that_swings_with_its_bob_tells_no_gravity(swing: sysid.Look) -> None:
+    """Masks that reach to the pivot: the period is right, and the circle of their middle is not the bob's."""
+    string = replace(swing, masks=[np.zeros(swing.size, np.float32) for _ in swing.times])
+    for k, (x, y) in zip(string.track.frame, swing.steady):
+        for part in np.linspace(0, 1, 160):
+            row, column = round(60 + part * (y - 60)), round(100 + part * (x - 100))
+            string.masks[int(k)][row - 1 : row + 2, column - 1 : column + 2] = 1
+    known = {"length": (100, 60, 100, 180, 0.8)}
+    assert "the string was followed with the bob" in str(one(string, "swing", "gravity", **known))
+    assert one(string, "swing", "bob.length").certified
 
 
 def test_friction_of_a_block_that_slides_to_rest(tmp_path: Path) -> None:

@@ -132,6 +132,18 @@ def test_what_cannot_be_told_is_refused_with_what_would_help(text: str, wanted: 
         story_of(parse_scene(text), [wanted])
 
 
+def test_an_exposure_is_for_tracks_only(bounce: Path) -> None:
+    blurred = "video: {exposure: unknown}\n" + OPEN + BALL + "floor: {}\n"
+    assert asked(bounce, blurred, "restitution")["restitution"].certified
+    known = "video: {exposure: 0.5}\ncamera: {eye: [0, 0, 5], target: [0, 0, 0]}\n" + BALL.replace(
+        "unknown", "[0, 0, 0]"
+    )
+    with pytest.raises(BadScene, match=r"line 1: video.exposure: pixels take no notice of motion blur"):
+        sysid.prepare(bounce, parse_scene(known), ["density"])
+    with pytest.raises(BadScene, match="between 0 and 1"):
+        parse_scene(known.replace("0.5", "5"))
+
+
 def test_what_a_track_does_not_tell_is_left_to_the_pixels() -> None:
     known = "camera: {eye: [0, 0, 5], target: [0, 0, 0], fov: 40 deg}\n"
     assert story_of(parse_scene(known + BALL), ["density"]) is None
@@ -157,6 +169,7 @@ objects:
 """
 
 
+@pytest.mark.nightly
 def test_a_double_pendulum_by_its_pixels(tmp_path: Path) -> None:
     """Drawn here by discs at what its own equation of motion says."""
     motion = ph.rollout(ph.DoublePendulum(length=(0.45, 0.35), mass=(0.3, 0.2), angle=np.radians((34.4, -17.2))),

@@ -31,6 +31,15 @@ def test_sums_per_frame_are_those_of_the_jacobian(by):
     np.testing.assert_allclose(slopes.spread, np.einsum("nfm,fm,kfm->fnk", J, r**2, J), rtol=1e-3, atol=1e-6)
 
 
+def test_differences_three_runs_at_a_time_are_those_of_a_batch():
+    problem = beam_problem(params=[sysid.Param("beam.mu", (1e3, 1e12)), sysid.Param("beam.lam", (1e3, 1e5))])
+    u = np.array([np.log(2e4), problem.space.low[1]])  # At a bound, too: one side of it is the point itself.
+    batch, threes = (problem.slopes(u, by="differences", keep=True, batched=b) for b in (True, False))
+    np.testing.assert_allclose(threes.J, batch.J, rtol=1e-3, atol=1e-4 * np.abs(batch.J).max())
+    np.testing.assert_allclose(threes.squares, batch.squares, rtol=1e-6)
+    assert problem.slopes(np.log([1e11, 1e4]), by="differences", batched=False) is None
+
+
 def test_misfits_of_a_batch_are_those_of_each():
     problem = beam_problem()
     points = np.stack([problem.space.draw(np.random.default_rng(k)) for k in range(3)])
@@ -110,9 +119,60 @@ def test_videos_say_what_is_wrong_with_them():
         (np.full((2, 3, 3), np.nan), {"fps": 30}, "frame 0"),
         (np.zeros((2, 3, 3)), {}, "fps"),
         (np.zeros((2, 3, 3)), {"times": [0, 1, 2]}, "2 frames and 3 times"),
+        (np.full((2, 3, 3), 254.0), {"fps": 30}, "divide by 255"),
+        (np.ma.array(np.zeros((2, 3, 3)), mask=True), {"fps": 30}, "masked"),
+        (np.zeros((2, 3, 3)), {"fps": -30}, "above zero"),
+        (np.zeros((2, 3, 3)), {"fps": np.nan}, "above zero"),
+        (np.zeros((2, 3, 3)), {"times": [1, 0]}, "in order"),
+        (np.zeros((2, 3, 3)), {"times": [0, np.nan]}, "finite"),
+        (np.zeros((2, 3, 3)), {"fps": 30, "noise": np.nan}, "standard deviation"),
     ):
         with pytest.raises((ValueError, TypeError), match=says):
             sysid.Video(frames, **settings)
+
+
+@pytest.mark.parametrize(
+    ("times", "angles", "says"),
+    [
+        ([0.0, 0.1], [1.0, np.nan], "not finite at 0.1 s"),
+        ([0.1, 0.0], [1.0, 2.0], "in order"),
+        ([0.0, np.nan], [1.0, 2.0], "finite"),
+        ([0.0, 0.1], np.ma.array([1.0, 2.0], mask=[0, 1]), "masked"),
+        ([0.0, 0.1], [1.0], "2 times"),
+    ],
+)
+def test_tracks_say_what_is_wrong_with_them(times, angles, says):
+    with pytest.raises(ValueError, match=says):
+        sysid.Track(times, {"angle": angles})
+
+
+@pytest.mark.parametrize("noise", [-1.0, np.nan, np.inf])
+def test_noise_is_a_standard_deviation(noise):
+    """With NaN any residual would pass for noise, and a wrong fit be certified."""
+    for make in (sysid.States, lambda noise: sysid.Pictures(silhouette(), noise=noise)):
+        with pytest.raises(ValueError, match="standard deviation"):
+            make(noise=noise)
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "says"),
+    [
+        ({"iterations": 5}, TypeError, "iterations"),  # of another package: here it is steps=
+        ({"rate": 0.1}, TypeError, "rate"),
+        ({"starts": 2.5}, ValueError, "starts"),
+        ({"start": {"length": np.nan, "damping": 0.1, "angle": 1.0}}, ValueError, "outside of the bounds"),
+        ({"start": {"length": 1.0, "damping": 0.1, "angle": 1.0, "lenght": 2.0}}, KeyError, "length"),
+    ],
+)
+def test_options_of_a_fit_that_mean_nothing_are_refused(options, error, says):
+    with pytest.raises(error, match=says):
+        pendulum_problem().fit(**options)
+
+
+def test_the_loss_is_asked_for_at_params_alone():
+    for values in ({"length": 1.3, "damping": 0.05}, {"length": 1.3, "damping": 0.05, "angle": 2.0, "mass": 3.0}):
+        with pytest.raises(KeyError, match=r"angle|mass"):
+            pendulum_problem().loss(values)
 
 
 def test_exact_slopes_are_those_of_the_reverse_sweep_and_of_differences():

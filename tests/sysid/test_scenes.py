@@ -289,3 +289,22 @@ def test_fits_of_drawn_robots_have_exact_slopes(tmp_path):
     # At the start differences step over the faint end of some edges, where silhouettes are cut off.
     assert np.allclose(J[:, 1:], near[:, 1:], rtol=1e-6, atol=1e-7)
     assert np.linalg.norm(J - near) < 0.05 * np.linalg.norm(J)
+
+
+def test_a_wall_throws_back_what_flies_into_it():
+    stage = Stage(
+        parse_scene("""
+camera: {eye: [0, 0, 5], target: [0, 0, 0], fov: 40}
+objects: {ball: {shape: {sphere: 10 cm}, mass: 0.1 kg, velocity: [2, 0, 0]}}
+walls: {right: {point: [0.4, 0, 0], normal: [-2, 0, 0], stiffness: 2000, damping: 0, friction: 0}}
+gravity: [0, 0, 0]
+""")
+    )
+    run = ph.rollout(stage.model, dt=1e-3, steps=400, every=400).numpy()["ball"]
+    assert np.allclose(run.v[-1], [-2, 0, 0], atol=0.02) and run.x[-1, 0] < 0.2
+    assert {"right.friction", "right.stiffness"} <= {
+        p.name for p in params(stage, ["right.friction", "right.stiffness"])
+    }
+    with pytest.raises(BadScene, match="a wall's normal is not zero"):
+        parse_scene("camera: {eye: [0, 0, 5], target: [0, 0, 0]}\nobjects: {b: {shape: {sphere: 1}, mass: 1}}\n"
+                    "walls: {left: {point: [0, 0, 0], normal: [0, 0, 0]}}")  # fmt: skip

@@ -24,6 +24,8 @@ parameters:
   gravity: {{range: [4, 20]}}
 """
 FLAT = SCENE + "plane: 2d\n"
+FAR = FLAT.replace(f"fov: {FOV} deg", f"scale: {SIZE[0] / 2 / PER_METRE} m")
+"""As if from far away."""
 
 
 @pytest.fixture(scope="module")
@@ -35,7 +37,7 @@ def clip(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return filmed.Film(way, 34, size=SIZE, exposure=0.1).write(tmp_path_factory.mktemp("unknown") / "throw.mp4")
 
 
-@pytest.mark.parametrize(("scene", "free"), [(SCENE, 3), (FLAT, 2)])
+@pytest.mark.parametrize(("scene", "free"), [(SCENE, 3), (FLAT, 2), (FAR, 2)])
 def test_the_track_says_where_it_begins(clip: Path, scene: str, free: int) -> None:
     script, found, notes = settled(parse_scene(scene), clip, None, sysid.look)
     ball = script.entries.objects["ball"]
@@ -44,6 +46,14 @@ def test_the_track_says_where_it_begins(clip: Path, scene: str, free: int) -> No
     assert [p.name for p in found] == ["ball.position_off", "ball.velocity_off"]
     assert all(np.shape(p.start) == (free,) for p in found)
     assert any("nobody sees the spin" in note for note in notes)
+
+
+def test_a_radius_that_is_unknown_is_what_this_camera_sees(clip: Path) -> None:
+    script, _, notes = settled(parse_scene(FAR.replace("sphere: 6 cm", "sphere: unknown")), clip, None, sysid.look)
+    ball = script.entries.objects["ball"]
+    assert ball.shape.sphere == pytest.approx(0.06, rel=0.05) and "as it is seen by this camera" in notes[0]
+    with pytest.raises(BadScene, match="the radius is unknown, and pixels need it"):
+        settled(parse_scene(SCENE.replace("sphere: 6 cm", "sphere: unknown")), clip, None, sysid.look)
 
 
 def test_a_spin_that_can_be_seen_is_searched_for(clip: Path) -> None:

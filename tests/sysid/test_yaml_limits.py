@@ -24,6 +24,12 @@ HOSTILE = {
     "a large exponent": (SCENE.replace("0.35", "1e400000"), "line 22: floor.friction: '1e400000' is not a finite"),
     "an exponent of YAML": (SCENE.replace("0.35", "1.0e+400000"), "line 22: floor.friction: inf is not a finite"),
     "not a number": (SCENE.replace("0.35", ".nan"), "line 22: floor.friction: nan is not a finite"),
+    "an octal number": (SCENE.replace("0.35", "010"), "line 22: '010' may mean several numbers"),
+    "minutes and seconds": (SCENE.replace("0.35", "1:30"), "line 22: '1:30' may mean several numbers"),
+    "a real of minutes": (SCENE.replace("0.35", "1:30.5"), "line 22: '1:30.5' may mean several numbers"),
+    "an underscore": (SCENE.replace("0.35", "1_5"), "line 22: '1_5' may mean several numbers"),
+    "a hexadecimal": (SCENE.replace("0.35", "0x10"), "line 22: '0x10' may mean several numbers"),
+    "gravity that pushes": (SCENE + "gravity: -9.81\n", r"line \d+: gravity: .*downwards"),
     "a large power": (SCENE.replace("5 kg/m^3", "5 kg/km^99999"), "line 12: .*is not a unit"),
     "a power that overflows": (SCENE.replace("5 kg/m^3", "5 kg/mm^99 GPa^99"), "line 12: objects.block.density: "),
     "a height without an end": (SCENE.replace("height: 40", "height: " + "9" * 4000), "line 4: video.height: "),
@@ -46,6 +52,11 @@ def test_aliases_for_what_is_said_twice_stay():
     twice = twice.replace("velocity: [1.2, 0.2, -0.3]", "")
     twice = twice.replace("    pushes:", "    velocity: *s\n    pushes:")
     assert parse_scene(twice).entries.objects["block"].velocity == (0.5, -1.0, 0.8)
+
+
+def test_numbers_are_what_they_look_like():
+    for written, means in (("0.5", 0.5), ("0", 0.0), ("+1.5", 1.5), ("5e-1", 0.5), ("'0.5'", 0.5)):
+        assert parse_scene(SCENE.replace("0.35", written)).entries.floor.friction == means
 
 
 def test_quantities_are_finite():

@@ -1,4 +1,6 @@
-"""By hand: one tetrahedron at a time, and sixteen in SIMD lanes. The limit."""
+"""By hand: one tetrahedron at a time on one thread; and in the SIMD lanes of the machine, on as many threads as there
+are, which is the limit.
+"""
 
 import numpy as np
 

@@ -1,4 +1,5 @@
-// Stable neo-Hookean tetrahedra by hand: one function of the element, in scalars and in lanes of sixteen.
+// Stable neo-Hookean tetrahedra by hand: one function of the element, in scalars and in the lanes of the machine; the
+// lanes on as many threads as there are.
 // The reverse sweep uses the symmetry of the Hessian: the adjoint of the positions is the force's derivative along the
 // adjoint of the forces.
 #include <stdint.h>
@@ -6,10 +7,10 @@
 
 #include <vector>
 
+#include "../by_hand.hpp"
+
 typedef float f4 __attribute__((vector_size(16)));
 typedef float f8 __attribute__((vector_size(32)));
-typedef float f16 __attribute__((vector_size(64)));
-constexpr int LANES = 16;
 
 namespace {
 
@@ -169,48 +170,58 @@ void rollout_scalar(const T* x0, const T* v0, const int32_t* tets, const T* inve
     }
 }
 
-// ------------------------------------------------------------------------------------------------ sixteen in lanes
-f16 join(f4 a, f4 b, f4 c, f4 d) {
-    const f8 ab = __builtin_shufflevector(a, b, 0, 1, 2, 3, 4, 5, 6, 7);
-    const f8 cd = __builtin_shufflevector(c, d, 0, 1, 2, 3, 4, 5, 6, 7);
-    return __builtin_shufflevector(ab, cd, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
-}
+// ------------------------------------------------------------------------------------------------ in lanes
+f8 join(f4 a, f4 b) { return __builtin_shufflevector(a, b, 0, 1, 2, 3, 4, 5, 6, 7); }
 
+#ifdef __AVX512F__
+Lanes gather(const f4* from, const int32_t* at) {
+    const f8 low = join(from[at[0]], from[at[4]]), high = join(from[at[8]], from[at[12]]);
+    return __builtin_shufflevector(low, high, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
+}
 #define LOW(a, b) __builtin_shufflevector(a, b, 0, 16, 1, 17, 4, 20, 5, 21, 8, 24, 9, 25, 12, 28, 13, 29)
 #define HIGH(a, b) __builtin_shufflevector(a, b, 2, 18, 3, 19, 6, 22, 7, 23, 10, 26, 11, 27, 14, 30, 15, 31)
 #define EVEN(a, b) __builtin_shufflevector(a, b, 0, 1, 16, 17, 4, 5, 20, 21, 8, 9, 24, 25, 12, 13, 28, 29)
 #define ODD(a, b) __builtin_shufflevector(a, b, 2, 3, 18, 19, 6, 7, 22, 23, 10, 11, 26, 27, 14, 15, 30, 31)
+#else
+Lanes gather(const f4* from, const int32_t* at) { return join(from[at[0]], from[at[4]]); }
+#define LOW(a, b) __builtin_shufflevector(a, b, 0, 8, 1, 9, 4, 12, 5, 13)
+#define HIGH(a, b) __builtin_shufflevector(a, b, 2, 10, 3, 11, 6, 14, 7, 15)
+#define EVEN(a, b) __builtin_shufflevector(a, b, 0, 1, 8, 9, 4, 5, 12, 13)
+#define ODD(a, b) __builtin_shufflevector(a, b, 2, 3, 10, 11, 6, 7, 14, 15)
+#endif
 
-// Four rows of sixteen: each quarter is a 4 x 4 matrix, transposed on its own.
-void transpose(f16 r[4]) {
-    const f16 a = LOW(r[0], r[1]), b = LOW(r[2], r[3]), c = HIGH(r[0], r[1]), d = HIGH(r[2], r[3]);
+// Four rows of lanes: each four columns are a 4 x 4 matrix, transposed on its own.
+void transpose(Lanes r[4]) {
+    const Lanes a = LOW(r[0], r[1]), b = LOW(r[2], r[3]), c = HIGH(r[0], r[1]), d = HIGH(r[2], r[3]);
     r[0] = EVEN(a, b), r[1] = ODD(a, b), r[2] = EVEN(c, d), r[3] = ODD(c, d);
 }
 
 struct Group {
     int32_t corner[4][LANES];
-    Element<f16> element;
+    Element<Lanes> element;
 };
 
-void load(const f4* from, const Group& g, f16 to[4][3]) {
+void load(const f4* from, const Group& g, Lanes to[4][3]) {
     for (int c = 0; c < 4; ++c) {
-        f16 r[4];
-        for (int k = 0; k < 4; ++k)
-            r[k] = join(from[g.corner[c][k]], from[g.corner[c][4 + k]], from[g.corner[c][8 + k]], from[g.corner[c][12 + k]]);
+        Lanes r[4];
+        for (int k = 0; k < 4; ++k) r[k] = gather(from, g.corner[c] + k);
         transpose(r);
         for (int i = 0; i < 3; ++i) to[c][i] = r[i];
     }
 }
 
-void add(f4* to, const Group& g, const f16 from[4][3]) {
+void add(f4* to, const Group& g, const Lanes from[4][3]) {
     for (int c = 0; c < 4; ++c) {
-        f16 r[4] = {from[c][0], from[c][1], from[c][2], f16{}};
+        Lanes r[4] = {from[c][0], from[c][1], from[c][2], Lanes{}};
         transpose(r);
         for (int k = 0; k < 4; ++k) {
-            to[g.corner[c][k]] += __builtin_shufflevector(r[k], r[k], 0, 1, 2, 3);
-            to[g.corner[c][4 + k]] += __builtin_shufflevector(r[k], r[k], 4, 5, 6, 7);
-            to[g.corner[c][8 + k]] += __builtin_shufflevector(r[k], r[k], 8, 9, 10, 11);
-            to[g.corner[c][12 + k]] += __builtin_shufflevector(r[k], r[k], 12, 13, 14, 15);
+            const int32_t* at = g.corner[c] + k;
+            to[at[0]] += __builtin_shufflevector(r[k], r[k], 0, 1, 2, 3);
+            to[at[4]] += __builtin_shufflevector(r[k], r[k], 4, 5, 6, 7);
+#ifdef __AVX512F__
+            to[at[8]] += __builtin_shufflevector(r[k], r[k], 8, 9, 10, 11);
+            to[at[12]] += __builtin_shufflevector(r[k], r[k], 12, 13, 14, 15);
+#endif
         }
     }
 }
@@ -230,14 +241,18 @@ void rollout_simd(const float* x0, const float* v0, const int32_t* tets, const f
             for (int c = 0; c < 4; ++c) groups[t / LANES].corner[c][t % LANES] = t < count ? tets[4 * t + c] : n;
     }
     for (int64_t t = 0; t < count; ++t) {
-        Element<f16>& e = groups[t / LANES].element;
+        Element<Lanes>& e = groups[t / LANES].element;
         const int l = t % LANES;
         for (int i = 0; i < 9; ++i) e.B[i][l] = inverse[9 * t + i];
         e.volume[l] = volume[t], e.mu[l] = mu[t], e.lam[l] = lam[t];
     }
-    static std::vector<f4> x, v, f, xb, vb;
-    static std::vector<f16> mub, lamb;
-    x.resize((n + 1) * (steps + 1)), v.resize(n + 1), f.resize(n + 1), xb.resize(n + 1), vb.resize(n + 1);
+    // Threads add to memory of their own, which whoever moves a vertex sums up: [0] is the array itself.
+    const int threads = team::threads();
+    static std::vector<f4> x, v, fb, vb;
+    static std::vector<std::vector<f4>> sums;
+    static std::vector<Lanes> mub, lamb;
+    x.resize((n + 1) * (steps + 1)), v.resize(n + 1), fb.resize(n + 1), vb.resize(n + 1), sums.resize(threads);
+    for (auto& sum : sums) sum.resize(n + 1);
     const auto widen = [n](const float* from, f4* to) {
         for (int64_t p = 0; p < n; ++p) to[p] = f4{from[3 * p], from[3 * p + 1], from[3 * p + 2], 0};
         to[n] = f4{};
@@ -246,45 +261,67 @@ void rollout_simd(const float* x0, const float* v0, const int32_t* tets, const f
         for (int64_t p = 0; p < n; ++p)
             for (int i = 0; i < 3; ++i) to[3 * p + i] = from[p][i];
     };
+    const auto clear = [n](f4* to) { memset((void*)to, 0, (n + 1) * sizeof(f4)); };
+    const auto total = [threads](int64_t p) {
+        f4 sum = sums[0][p];
+        for (int t = 1; t < threads; ++t) sum += sums[t][p];
+        return sum;
+    };
     widen(x0, x.data()), widen(v0, v.data());
     const f4 gravity = {0, g, 0, 0};
-    for (int64_t s = 0; s < steps; ++s) {
-        const f4* now = x.data() + (n + 1) * s;
-        f4* next = x.data() + (n + 1) * (s + 1);
-        memset((void*)f.data(), 0, (n + 1) * sizeof(f4));
-        for (const Group& group : groups) {
-            f16 corners[4][3], result[4][3];
-            load(now, group, corners);
-            force(corners, group.element, result);
-            add(f.data(), group, result);
+    team::Barrier barrier(threads);
+    team::run(threads, [&](int t) {
+        const int64_t first = lots * t / threads, last = lots * (t + 1) / threads;
+        const int64_t low = n * t / threads, high = n * (t + 1) / threads;
+        for (int64_t s = 0; s < steps; ++s) {
+            const f4* now = x.data() + (n + 1) * s;
+            f4* next = x.data() + (n + 1) * (s + 1);
+            clear(sums[t].data());
+            for (int64_t k = first; k < last; ++k) {
+                Lanes corners[4][3], result[4][3];
+                load(now, groups[k], corners);
+                force(corners, groups[k].element, result);
+                add(sums[t].data(), groups[k], result);
+            }
+            barrier.meet();
+            for (int64_t p = low; p < high; ++p) {
+                v[p] += dt * (total(p) * weight[p] + gravity);
+                next[p] = now[p] + dt * v[p];
+            }
+            if (t == 0) next[n] = f4{};
+            barrier.meet();
         }
-        for (int64_t p = 0; p < n; ++p) {
-            v[p] += dt * (f[p] * weight[p] + gravity);
-            next[p] = now[p] + dt * v[p];
-        }
-        next[n] = f4{};
-    }
+    });
     narrow(x.data() + (n + 1) * steps, out);
     if (!back) return;
-    widen(seed, xb.data());
-    memset((void*)vb.data(), 0, (n + 1) * sizeof(f4));
-    mub.assign(lots, f16{}), lamb.assign(lots, f16{});
-    for (int64_t s = steps - 1; s >= 0; --s) {
-        for (int64_t p = 0; p < n; ++p) {
-            vb[p] += dt * xb[p];
-            f[p] = dt * weight[p] * vb[p];
+    widen(seed, sums[0].data()), clear(vb.data());
+    for (int t = 1; t < threads; ++t) clear(sums[t].data());
+    fb[n] = f4{};
+    mub.assign(lots, Lanes{}), lamb.assign(lots, Lanes{});
+    team::run(threads, [&](int t) {
+        const int64_t first = lots * t / threads, last = lots * (t + 1) / threads;
+        const int64_t low = n * t / threads, high = n * (t + 1) / threads;
+        for (int64_t s = steps - 1; s >= 0; --s) {
+            for (int64_t p = low; p < high; ++p) {
+                const f4 xb = sums[0][p] = total(p);
+                vb[p] += dt * xb;
+                fb[p] = dt * weight[p] * vb[p];
+            }
+            barrier.meet();
+            if (t > 0) clear(sums[t].data());
+            const f4* now = x.data() + (n + 1) * s;
+            for (int64_t k = first; k < last; ++k) {
+                Lanes corners[4][3], d[4][3], result[4][3];
+                load(now, groups[k], corners);
+                load(fb.data(), groups[k], d);
+                force_adjoint(corners, d, groups[k].element, result, mub[k], lamb[k]);
+                add(sums[t].data(), groups[k], result);
+            }
+            barrier.meet();
         }
-        f[n] = f4{};
-        const f4* now = x.data() + (n + 1) * s;
-        for (int64_t k = 0; k < lots; ++k) {
-            f16 corners[4][3], d[4][3], result[4][3];
-            load(now, groups[k], corners);
-            load(f.data(), groups[k], d);
-            force_adjoint(corners, d, groups[k].element, result, mub[k], lamb[k]);
-            add(xb.data(), groups[k], result);
-        }
-    }
-    narrow(xb.data(), xb_out), narrow(vb.data(), vb_out);
+        for (int64_t p = low; p < high; ++p) sums[0][p] = total(p);
+    });
+    narrow(sums[0].data(), xb_out), narrow(vb.data(), vb_out);
     memcpy(mub_out, mub.data(), count * sizeof(float));
     memcpy(lamb_out, lamb.data(), count * sizeof(float));
 }

@@ -1,4 +1,6 @@
-"""By hand: the plain double loop, and sixteen bodies in SIMD lanes, which gather both parts of the adjoint."""
+"""By hand: the plain double loop on one thread; and bodies in the SIMD lanes of the machine, which gather both parts of
+the adjoint, on as many threads as there are.
+"""
 
 import numpy as np
 

@@ -4,6 +4,8 @@
 
 #include <vector>
 
+#include "../by_hand.hpp"
+
 namespace {
 
 float sqrt_of(float x) { return __builtin_sqrtf(x); }
@@ -41,8 +43,7 @@ void scalar(const T* x, const T* mass, const T* seed, T* a, T* xb, T* mb, int64_
     }
 }
 
-typedef float V __attribute__((vector_size(64)));
-constexpr int LANES = 16;
+typedef Lanes V;
 
 V root(V x) {
     V y;
@@ -50,7 +51,7 @@ V root(V x) {
     return y;
 }
 
-// Sixteen bodies i in lanes; j runs over all. Each i gathers what it gets as first and as second body.
+// Bodies i in lanes, on as many threads as there are; j runs over all. Each i gathers what it gets as first and as second body.
 void simd(const float* x, const float* mass, const float* seed, float* a, float* xb, float* mb, int64_t n, float eps,
           bool back) {
     const int64_t groups = (n + LANES - 1) / LANES;
@@ -66,19 +67,18 @@ void simd(const float* x, const float* mass, const float* seed, float* a, float*
     const auto put = [n](float* to, int64_t group, int k, int width, V value) {
         for (int l = 0; l < LANES && group * LANES + l < n; ++l) to[width * (group * LANES + l) + k] = value[l];
     };
-    for (int64_t g = 0; g < groups; ++g) {
+    const auto pull = [&](int64_t g) {
         const V px = X[3 * g], py = X[3 * g + 1], pz = X[3 * g + 2];
         V ax{}, ay{}, az{};
         for (int64_t j = 0; j < n; ++j) {
             const V dx = x[3 * j] - px, dy = x[3 * j + 1] - py, dz = x[3 * j + 2] - pz;
             const V r2 = dx * dx + dy * dy + dz * dz + eps;
-            const V pull = mass[j] / (r2 * root(r2));
-            ax += pull * dx, ay += pull * dy, az += pull * dz;
+            const V by = mass[j] / (r2 * root(r2));
+            ax += by * dx, ay += by * dy, az += by * dz;
         }
         put(a, g, 0, 3, ax), put(a, g, 1, 3, ay), put(a, g, 2, 3, az);
-    }
-    if (!back) return;
-    for (int64_t g = 0; g < groups; ++g) {
+    };
+    const auto pull_back = [&](int64_t g) {
         const V px = X[3 * g], py = X[3 * g + 1], pz = X[3 * g + 2], m = M[g];
         const V sx = S[3 * g], sy = S[3 * g + 1], sz = S[3 * g + 2];
         V bx{}, by{}, bz{}, bm{};
@@ -96,7 +96,12 @@ void simd(const float* x, const float* mass, const float* seed, float* a, float*
             bx += cube * (ux - ud * dx), by += cube * (uy - ud * dy), bz += cube * (uz - ud * dz);
         }
         put(xb, g, 0, 3, bx), put(xb, g, 1, 3, by), put(xb, g, 2, 3, bz), put(mb, g, 0, 1, bm);
-    }
+    };
+    team::split(groups, [&](int64_t begin, int64_t end) {
+        for (int64_t g = begin; g < end; ++g) pull(g);
+        if (!back) return;
+        for (int64_t g = begin; g < end; ++g) pull_back(g);
+    });
 }
 
 }  // namespace

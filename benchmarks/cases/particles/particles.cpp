@@ -1,5 +1,8 @@
-// One semi-implicit step by hand, and its adjoint: every array is read once and written once.
+// One semi-implicit step by hand, and its adjoint: every array is read once and written once, on as many threads as
+// there are.
 #include <stdint.h>
+
+#include "../by_hand.hpp"
 
 namespace {
 
@@ -37,11 +40,16 @@ void adjoint(const T* __restrict f, const T* __restrict weight, const T* __restr
 #define PARTICLES(T, suffix)                                                                                          \
     extern "C" void step_##suffix(const T* x, const T* v, const T* f, const T* weight, T* x1, T* v1, int64_t n,       \
                                   double dt, double g) {                                                              \
-        step(x, v, f, weight, x1, v1, n, (T)dt, (T)g);                                                                \
+        team::split(n, [=](int64_t b, int64_t e) {                                                                    \
+            step(x + 3 * b, v + 3 * b, f + 3 * b, weight + b, x1 + 3 * b, v1 + 3 * b, e - b, (T)dt, (T)g);            \
+        });                                                                                                           \
     }                                                                                                                 \
     extern "C" void adjoint_##suffix(const T* f, const T* weight, const T* sx, const T* sv, T* xb, T* vb, T* fb,      \
                                      T* wb, int64_t n, double dt) {                                                   \
-        adjoint(f, weight, sx, sv, xb, vb, fb, wb, n, (T)dt);                                                         \
+        team::split(n, [=](int64_t b, int64_t e) {                                                                    \
+            adjoint(f + 3 * b, weight + b, sx + 3 * b, sv + 3 * b, xb + 3 * b, vb + 3 * b, fb + 3 * b, wb + b, e - b, \
+                    (T)dt);                                                                                           \
+        });                                                                                                           \
     }
 PARTICLES(float, float32)
 PARTICLES(double, float64)

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from ...harness import SECONDS, Case, Entrant, Results
+from ...harness import SECONDS, Case, Entrant, Results, Sample
 
 SCRIPTS = Path(__file__).with_name("scripts")
 POINTS = 16
@@ -37,13 +37,14 @@ def make(size: int) -> Work:
     return Work(folder)
 
 
-def children(run: Callable[[], Any], times: int) -> float:
+def children(run: Callable[[], Any], times: int) -> Sample:
     """CPU seconds of the processes that a run starts."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     for _ in range(times):
         run()
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return (after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime) / times
+    seconds = (after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime) / times
+    return Sample(seconds, seconds)
 
 
 def process(work: Work, script: str, cache: str, *, needs: str = "numpy") -> Entrant:

@@ -1,5 +1,6 @@
 """mypy and pyright accept kernels as the docs write them, and still see what is wrong around them."""
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -48,6 +49,8 @@ def forces(x: kc.Array[kc.float3], pairs: kc.Array[int, 2], image: kc.Array[kc.u
 bodies = Bodies(x=kc.zeros(3, kc.float3), rot=kc.zeros(3, kc.quat), mass=kc.ones(3))
 with kc.Tape() as tape:
     kc.launch(fall, 3, [bodies, 0.1], [kc.zeros(3, kc.float3)])
+tape.backward(grads={bodies.x: [[0.0, 0.0, 0.0]] * 3})
+slopes = bodies.x.grad.numpy()
 version: str = kc.__version__
 """
 WRONG = KERNELS + "\nkc.lunch(fall, 3)\nBodies(y=kc.zeros(3))\nkc.zeros(3).nmpy()\n"
@@ -77,3 +80,16 @@ def test_kernels_are_accepted_and_mistakes_around_them_are_found(check, tmp_path
     found = check(tmp_path, WRONG)
     assert len(found) >= 3
     assert any("lunch" in line for line in found) and any("nmpy" in line for line in found)
+
+
+PAGES = ("language", "tutorial", "gradients", "derivatives", "neighbours", "debugging", "cuda")
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("check", [mypy, pyright])
+@pytest.mark.parametrize("page", PAGES)
+def test_the_pages_are_accepted(check, page, tmp_path):
+    pytest.importorskip(check.__name__)
+    text = (Path(__file__).parents[3] / f"docs/kernelc/{page}.md").read_text(encoding="utf8")
+    blocks = re.findall(r"^```python\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
+    assert blocks and check(tmp_path, "\n\n".join(blocks)) == []

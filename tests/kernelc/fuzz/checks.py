@@ -158,7 +158,7 @@ class Case:
         known = [n for n in REALS if named[n]._storage in tape._versions and tape._carries(named[n])]
         curve = Curve(tape, {named[n]: self.weights[n] for n in known if n in RESULTS}, [named[n] for n in known], 1)
         curve.give({named[n]: direction[n][None] for n in known})
-        tape._report_sweep(curve.program.run(), curve.codes)
+        tape._report(curve.program.run(), curve.codes)
         return {n: curve.take(named[n])[0].copy() for n in known}
 
     @cached_property

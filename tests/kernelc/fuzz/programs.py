@@ -25,6 +25,16 @@ class Ball:
 
 
 """
+PACK = """\
+@kc.struct
+class Pack:
+    x: kc.Array[float]
+    s: kc.Array[float, 2]
+    gain: float = 0.7
+    wind: kc.Array[float] | None = None
+
+
+"""
 SIGNATURE = """\
 @kc.kernel
 def program(x: kc.Array[float], v: kc.Array[kc.float3], idx: kc.Array[int], n: int, s: kc.Array[float, 2],
@@ -44,6 +54,11 @@ LOCALS = {
     "ok": "ok = x[i] < 0.1",
     "buf": "buf = kc.local(3, float)",
     "ball": "ball = Ball(x=v[0], m=x[0])",
+    "turn": "turn = kc.mat33(0.5, x[i], -0.3, 0.2, 0.7, x[0], -0.4, 0.1, 0.6)",
+    "row": "row = s[i]",
+    "pack": "pack = Pack(x=x, s=s, gain=kc.sin(x[i]))",
+    "windy": "windy = Pack(x=x, s=s, wind=x)",
+    "state": "state = kc.rng(n, i)",
 }
 """What a program may use: each is declared at the top where it is used."""
 RESULTS = {
@@ -57,6 +72,11 @@ RESULTS = {
     "ok": "s[i, 3] += 0.3 if ok else -0.2",
     "buf": "s[i, 0] += buf[0] - 0.5 * buf[1] * buf[2]",
     "ball": "t[i, 0] += ball.x * ball.m",
+    "turn": "t[i, 1] += turn[0] + 0.5 * turn[:, 1] - turn[2, 2] * turn[1]",
+    "row": "row[2] += 0.2 * row[0]",
+    "pack": "out[i, 0] += pack.gain * pack.x[i]",
+    "windy": "out[i, 1] -= windy.gain * windy.wind[i]",
+    "state": "out[i, 2] += 0.1 * kc.randf(state)",
 }
 """And is written out at the end."""
 FUNCTIONS = {
@@ -65,6 +85,12 @@ FUNCTIONS = {
           "0.5 * u + a * w"),
     "h": ("h(s, i, a)", {"b": "b = 0.1", "c": "c = a", "p": "p = 2", "q": "q = i"}, "rows",
           "kc.tanh(a + s[i, 1] * b)"),
+    "line": ("line(row, a)", {"b": "b = row[0]", "c": "c = a", "p": "p = 2", "q": "q = 1"}, "row",
+             "kc.tanh(a + row[1] * b)"),
+    "blow": ("blow(pack, i, a)", {"b": "b = pack.gain", "c": "c = a", "p": "p = i", "q": "q = 0"}, "pack",
+             "kc.sin(a * b + (pack.wind[i] if pack.wind is not None else pack.s[i, 0]))"),
+    "drawn": ("drawn(state, a)", {"b": "b = 0.3", "c": "c = a", "p": "p = 1", "q": "q = 2"}, "draws",
+              "kc.sin(a + kc.randf(state) * b)"),
     "two": ("two(a, b)", {"c": "c = a * b", "p": "p = 3", "q": "q = 1"}, "", "kc.sin(a - c), 0.5 * b"),
 }  # fmt: skip
 """Functions that a kernel may call: parameters, what they declare, what else they may use, and what they return."""
@@ -76,14 +102,30 @@ STATEMENTS = {
          "<P> = (<P> * 3 + <I>) % 5", "<P> -= 2", "<P> //= 2", "a, b = b, a", "p, q = q, p",
          "a, c = 0.5 * c, kc.sin(<E>)", "<F> = <F>", "<P> = <P>"],
     "vectors": ["<U>.<C> = kc.sin(<E>)", "<U> = <V>", "<U>.<C> += 0.3 * kc.sin(<E>)", "<U>[<3>] = kc.tanh(<E>)",
-                "<U>[<3>] *= kc.cos(<E>)", "<U> *= kc.cos(<E>)", "<U> -= 0.3 * <V>", "u, w = w, <V>", "<U> = <U>"],
+                "<U>[<3>] *= kc.cos(<E>)", "<U> *= kc.cos(<E>)", "<U> -= 0.3 * <V>", "u, w = w, <V>", "<U> = <U>",
+                "<U>[0:2] = 0.6 * <U>[1:]", "<U>[1:] *= kc.cos(<E>)", "<U>[::-1] = 0.7 * <V>",
+                "<U>[:2] += 0.2 * (<V>)[1:3]"],
+    "row": ["row[<4>] = kc.sin(<E>)", "row[<4>] *= kc.cos(<E>)", "row[<4>] += 0.3 * kc.sin(<L>)"],
+    "draws": ["<F> = kc.randf(state)", "<F> += 0.2 * kc.randf(state)"],
     "rows": ["s[i, <4>] = kc.sin(<E>)", "s[i, <4>] *= kc.cos(<E>)", "s[i, <4>] += 0.3 * kc.sin(<L>)",
              "s[i, <4>] -= 0.3 * <L>", "s[i, <4>] /= 1.5 + kc.sin(<E>)"],
     "kernel": ["out[i, <3>] = <E>", "out[i, <3>] += <E>", "t[i, <2>] = <V>", "t[i, <2>].<C> = kc.sin(<E>)",
                "t[i, <2>] += 0.3 * <V>", "t[i, <2>][<3>] *= kc.cos(<E>)", "t[i, <2>] *= kc.sin(<E>)",
                "t[i, <2>].y -= 0.3 * kc.sin(<E>)", "buf[<3>] = kc.sin(<E>)", "buf[<3>] += 0.3 * kc.sin(<E>)",
                "buf[<3>] *= kc.cos(<E>)", "ball.m = kc.sin(<E>)", "ball.x.<C> *= kc.cos(<E>)", "ball.x = <V>",
-               "ball = Ball(<V>, kc.sin(<E>))", "ok = <T>", "a, b = two(<E>, <L>)", "a, b = kc.grad(f)(<E>, <L>)",
+               "ball = Ball(<V>, kc.sin(<E>))", "ok = <T>",
+               "turn[<3>, <3>] = kc.sin(<E>)", "turn *= kc.cos(<E>)", "turn[<3>] = 0.7 * <V>",
+               "turn[:, 1] = 0.6 * turn[<3>]", "turn[0:2, 1:] = turn[1:, 0:2]", "turn[2, :] -= 0.3 * <V>",
+               "turn = 0.4 * (turn * kc.mat33(0.6, -0.3, 0.1, 0.2, 0.5, -0.4, 0.3, 0.1, 0.7))",
+               "row[<4>] = kc.sin(<E>)", "row[<4>] -= 0.3 * kc.sin(<E>)", "<F> = kc.randf(state)",
+               "<P> = kc.clamp(kc.int2(<I>, <P>), kc.int2(-1, 0), kc.int2(4, 5)).y",
+               "<P> = kc.max(kc.abs(kc.int2(<P>, <I>) - kc.int2(1, 2)), kc.int2(1, 0)).x % 5",
+               "<P> = int(3.0 * kc.sin(<E>))",
+               "kc.atomic_xor(bits, i, <4>, stored(<N4>))", "kc.atomic_or(bits, i, <4>, stored(<N4>))",
+               "kc.atomic_and(bits, i, <4>, stored(<N4>))",
+               "p = int(kc.atomic_exchange(bits, i, <4>, stored(<N4>)) % 5)",
+               "q = int(kc.atomic_cas(bits, i, <4>, stored(<N4>), stored(<N4>)) % 5)",
+               "a, b = two(<E>, <L>)", "a, b = kc.grad(f)(<E>, <L>)",
                "kc.atomic_add(tally, <2>, 1)", "p = kc.atomic_add(tally, <2>, 1)",
                "q = kc.atomic_max(tally, <2>, <I>) % 5", "sums[<3>] += kc.sin(<E>)",
                "kc.atomic_add(sums, <3>, kc.sin(<E>))", "kc.atomic_sub(sums, <3>, kc.sin(<E>))",
@@ -97,7 +139,9 @@ REALS = {
          "kc.sqrt(2.0 + kc.sin(<E>))", "kc.exp(kc.sin(<L>))", "(<E> if <T> else <L>)", "kc.min(<E>, <L>)",
          "kc.max(<E>, <L>)", "kc.where(<T>, <E>, <L>)"],
     "vectors": ["kc.dot(<U>, <V>)"],
-    "kernel": ["f(<E>, <L>)", "h(s, i, <E>)"],
+    "kernel": ["f(<E>, <L>)", "h(s, i, <E>)", "line(row, <E>)", "line(s[i], <E>)", "blow(pack, i, <E>)",
+               "blow(windy, i, <E>)", "drawn(state, <E>)", "kc.min(b=<E>, a=<L>)", "kc.clamp(<E>, low=-0.4, high=0.7)",
+               "kc.grad(kc.sin)(<E>)", "kc.grad(kc.tanh)(<L>)", "kc.noise(3, <E>)"],
 }  # fmt: skip
 LEAVES = {
     "": ["<F>", "<F>", "<N>", "0.1 * float(<I>)"],
@@ -112,12 +156,20 @@ LEAVES = {
         "ball.x.<C>",
         "half[i, <4>]",
         "0.1 * float(bits[i, <4>] % 9)",
+        "turn[<3>, <3>]",
+        "pack.gain",
+        "pack.x[<5>]",
+        "0.3 * kc.randf(state)",
     ],
+    "row": ["row[<4>]"],
+    "pack": ["pack.s[i, <4>]", "pack.gain"],
 }
 VECTORS = {
     "": ["(0.5 * u + 0.4 * w)", "0.6 * u * kc.sin(<E>)", "kc.float3(0.2, kc.sin(<E>), 0.5 * u.x)",
          "0.4 * kc.cross(u, w)", "(u if <T> else 0.5 * w)", "(-<U>)", "<U> / (1.5 + kc.sin(<E>))"],
-    "kernel": ["0.5 * v[<4>]", "0.7 * t[i, <2>]", "g(<U>, 0.3 * kc.sin(<E>))", "0.8 * ball.x"],
+    "kernel": ["0.5 * v[<4>]", "0.7 * t[i, <2>]", "g(<U>, 0.3 * kc.sin(<E>))", "0.8 * ball.x",
+               "0.3 * (turn * <U>)", "0.3 * (<U> * turn)", "0.6 * turn[<3>]", "0.6 * turn[:, <3>]",
+               "0.4 / (kc.float3(1.5) + kc.cw_mul(<U>, <U>))"],
 }  # fmt: skip
 WHOLES = {"": ["<P>", "<N4>", "(<P> + <N4>)", "(<P> - <P>)", "<P> * 2", "(<P> // 2)", "(<P> if <T> else <N4>)"],
           "kernel": ["idx[<6>]", "int(bits[i, <4>] % 7)"]}  # fmt: skip
@@ -129,6 +181,8 @@ TESTS = {"": ["<F> < <N>", "<P> % 2 == 0", "<F> > <L>", "<P> < <N4>", "<F> < -<N
                     "bits[i, <4>] & 2 == 0"]}  # fmt: skip
 RANGES = {"": ["range(2)", "range(<I> % 4)", "range(3, -1, -1)", "range(1, <P> % 3 + 3)", "range(<I> % 3, 5, 2)",
                "range(4, <I> % 4 - 1, -2)", "range(<P> % 3 + 1)", "range(20)"],
+          "tuples": ["(2, 0, 3)", "reversed((1, 4))", "reversed(range(<I> % 4))", "reversed(range(1, <P> % 3 + 3, 2))",
+                     "reversed(range(3))"],
           "kernel": ["range(n)", "range(n - 2, idx[<6>])", "range(0)"]}  # fmt: skip
 GRAMMAR = {"E": REALS, "L": LEAVES, "V": VECTORS, "I": WHOLES, "T": TESTS}
 
@@ -160,13 +214,13 @@ class Program:
 
 @st.composite
 def programs(draw: st.DrawFn) -> Program:
-    kernel = _Writer(draw, ("", "vectors", "rows", "kernel"), budget=16)
+    kernel = _Writer(draw, ("", "vectors", "rows", "kernel", "tuples"), budget=16)
     kernel.block(1, at_least=1, more=9)
     names = [n for n in FUNCTIONS if re.search(rf"\b{n}\(|grad\({n}\)", kernel.text)]
     functions = [_function(draw, name) for name in names]
     used = [name for name in LOCALS if re.search(rf"\b{name}\b", kernel.text)]
     lines = [*(f"    {LOCALS[n]}" for n in used), *kernel.lines, *(f"    {RESULTS[n]}" for n in used)]
-    head = IMPORT + (STRUCT if "ball" in used else "")
+    head = IMPORT + (STRUCT if "ball" in used else "") + (PACK if {"pack", "windy"} & set(used) else "")
     kinds = draw(st.sampled_from(list(BITS))), draw(st.sampled_from(list(HALVES)))
     signature = SIGNATURE.replace("kc.bits", kinds[0]).replace("kc.half", kinds[1])
     text = "\n".join(lines).replace("stored(", "kc.uint64(" if kinds[0] == "kc.uint64" else "(")
@@ -176,7 +230,7 @@ def programs(draw: st.DrawFn) -> Program:
 
 def _function(draw: st.DrawFn, name: str) -> str:
     head, local, feature, result = FUNCTIONS[name]
-    writer = _Writer(draw, ("", feature), budget=4, returns=result)
+    writer = _Writer(draw, ("", feature, "tuples"), budget=4, returns=result)
     writer.block(1)
     text = f"{writer.text}\n{result}"
     lines = [f"    {line}" for n, line in local.items() if re.search(rf"\b{n}\b", text)]

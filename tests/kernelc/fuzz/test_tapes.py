@@ -241,7 +241,7 @@ def bent(program, arrays, tape, direction, carried, on_tape):
     """The change of the gradients of Σ weights·buffers along a direction of the leaves."""
     curve = Curve(tape, {arrays[b]: program.weights[b] for b in carried}, [arrays[b] for b in on_tape], 1)
     curve.give({arrays[b]: direction[b][None] for b in on_tape})
-    tape._report_sweep(curve.program.run(), curve.codes)
+    tape._report(curve.program.run(), curve.codes)
     return {b: curve.take(arrays[b])[0].copy() for b in on_tape}
 
 

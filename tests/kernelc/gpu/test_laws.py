@@ -164,7 +164,7 @@ def _derivatives(case, device):
     dots = recorded.tape.jvp(given, [recorded.args[n] for n in weights])
     curve = Curve(recorded.tape, {recorded.args[n]: w for n, w in weights.items()}, list(given), 1)
     curve.give({a: d[:1] for a, d in given.items()})
-    recorded.tape._report_sweep(curve.program.run(), curve.codes)
+    recorded.tape._report(curve.program.run(), curve.codes)
     bends = {n: np.array(curve.take(a)[0]) for n, a in leaves.items()}
     return {n: dots[recorded.args[n]].numpy() for n in weights}, bends
 

@@ -235,3 +235,92 @@ def test_steps_of_a_checkpoint_may_use_the_memory_of_the_state():
         kc.launch(total, 3, [x], [s])
     tape.backward(s)
     np.testing.assert_array_equal(k.grad.numpy(), 3 * 4 * 2.0**3)
+
+
+# -- memory of an array that carries a gradient, handed over as something else
+@kc.kernel
+def times(x: kc.Array[float], v: kc.float3, y: kc.Array[float]):
+    i = kc.tid()
+    y[i] = x[i] * v[i]
+
+
+@kc.struct
+class Held:
+    v: kc.float3
+
+
+@kc.kernel
+def times_held(x: kc.Array[float], held: Held, y: kc.Array[float]):
+    i = kc.tid()
+    y[i] = x[i] * held.v[i]
+
+
+OTHER_NAMES = {
+    "NumPy": lambda a: a.numpy(),
+    "a part": lambda a: a.numpy()[:3],
+    "a tensor": lambda a: a.torch(),
+    "DLPack": np.from_dlpack,
+    "a memoryview": lambda a: memoryview(a.numpy()),
+    "a list": lambda a: [a.numpy()[i : i + 1].reshape(()) for i in range(3)],
+}
+CONSTANTS = {
+    "a vector": lambda x, y, z: kc.launch(times, 3, [x, y, z]),
+    "a vector again": lambda x, y, z: [kc.launch(times, 3, [x, v, z]) for v in (np.ones(3), y)],
+    "a field": lambda x, y, z: kc.launch(times_held, 3, [x, Held(y), z]),
+    "filled": lambda x, y, z: kc.full(3, y, real=kc.float64),
+    "converted": lambda x, y, z: kc.array(y, dtype=kc.float32),
+    "copied": lambda x, y, z: kc.array(y, copy=True),
+}
+
+
+@pytest.mark.parametrize("way", CONSTANTS.values(), ids=CONSTANTS)
+@pytest.mark.parametrize("name", OTHER_NAMES.values(), ids=OTHER_NAMES)
+def test_memory_that_carries_a_gradient_is_no_constant_under_another_name(name, way):
+    x, y, z = kc.array(np.array([1.0, 2.0, 3.0]), requires_grad=True), zeros64(3), zeros64(3)
+    with kc.Tape():
+        kc.launch(square, 3, [x], [y])
+        with pytest.raises(kc.CutGradient, match="constant") as caught:
+            way(x, name(y), z)
+        assert "copy()" in caught.value.advice
+
+
+@pytest.mark.parametrize("way", [CONSTANTS[w] for w in ("a vector", "a field", "filled", "converted")])
+def test_a_copy_is_a_constant(way):
+    x, y, z = kc.array(np.array([1.0, 2.0, 3.0]), requires_grad=True), zeros64(3), zeros64(3)
+    with kc.Tape() as tape:
+        kc.launch(square, 3, [x], [y])
+        way(x, y.numpy().copy(), z)
+        kc.launch(times, 3, [x, y.numpy().copy(), z])
+    tape.backward(grads={z: np.ones(3)})
+    np.testing.assert_array_equal(x.grad.numpy(), [1, 4, 9])
+
+
+@pytest.mark.parametrize("name", ["NumPy", "a tensor", "DLPack", "a memoryview"])
+def test_memory_of_an_array_is_assigned_as_the_array(name):
+    x, y, z = kc.array(np.array([1.0, 2.0, 3.0]), requires_grad=True), zeros64(3), zeros64(3)
+    with kc.Tape() as tape:
+        kc.launch(square, 3, [x], [y])
+        z.assign(OTHER_NAMES[name](y))
+    tape.backward(grads={z: np.ones(3)})
+    np.testing.assert_array_equal(x.grad.numpy(), [2, 4, 6])
+
+
+@pytest.mark.parametrize("part", [lambda m: m[1:], lambda m: m[:2], lambda m: m[::2]])
+def test_a_part_of_the_memory_of_an_array_is_never_assigned_as_a_constant(part):
+    x, y, z = kc.array(np.array([1.0, 2.0, 3.0]), requires_grad=True), zeros64(3), zeros64(3)
+    with kc.Tape():
+        kc.launch(square, 3, [x], [y])
+        with pytest.raises(kc.Overlap):
+            z[:2].assign(part(y.numpy()))
+
+
+def test_a_number_is_assigned_to_every_element():
+    y = zeros64(3).assign(10)
+    assert y.tolist() == [10.0] * 3
+    assert kc.zeros(2, dtype=kc.float3).assign(np.float32(2)).numpy().tolist() == [[2.0] * 3] * 2
+    m = np.full(3, 3.0)
+    tape, y = recorded(kc.array(m, requires_grad=True))
+    kc.array(m).assign(10)
+    with pytest.raises(kc.Overwritten):
+        tape.backward(grads={y: np.ones(3)})
+    assert m.tolist() == [10.0] * 3

@@ -145,3 +145,28 @@ def test_a_computed_tensor_is_no_leaf():
     with pytest.raises(kc.KernelError, match="requires a gradient"):
         kc.from_torch(leaf() * 2.0)
     assert not kc.from_torch(leaf() * 2.0, requires_grad=False).requires_grad
+
+
+DETACHED = [lambda t: t.detach(), lambda t: t.detach().numpy(), lambda t: kc.array(t.detach())]
+
+
+@pytest.mark.parametrize("constant", DETACHED, ids=["a tensor", "NumPy", "an array"])
+@pytest.mark.parametrize("first", [True, False])
+def test_an_argument_captured_as_a_constant_is_never_the_argument(constant, first):
+    """`detach()` shares the memory of the argument: both are one to a tape, and two things to torch."""
+    t = torch.tensor([1.0, 2.0, 3.0], dtype=torch.float64, requires_grad=True)
+    held = constant(t)
+
+    def of(other):
+        @kc.torch.function
+        def f(a):
+            y = kc.zeros(3, real=kc.float64)
+            kc.launch(product, 3, [a, other] if first else [other, a], [y])
+            return y
+
+        return f
+
+    with pytest.raises(kc.Overlap, match="share"):
+        of(held)(t)
+    (grad,) = torch.autograd.grad(of(t.detach().clone())(t).sum(), t)
+    np.testing.assert_array_equal(grad.numpy(), [1, 2, 3])

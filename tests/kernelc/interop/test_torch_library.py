@@ -241,6 +241,14 @@ def test_vmap_over_any_axis_and_over_some_inputs():
     assert_close(*(vmap(vmap(g, (0, None)), (0, None))(nested, W) for g in (f, f_in_torch)))
 
 
+def test_a_batch_of_nothing_has_the_shape_of_its_elements():
+    for size in (0, 2):
+        batch = leaf(size, 4)
+        assert_close(vmap(f)(batch, batch), vmap(f_in_torch)(batch, batch))
+        one, other = (vmap(grad(lambda x, g=g: g(x, W)[0].sum())) for g in (f, f_in_torch))
+        assert_close(one(batch), other(batch))
+
+
 def test_vmap_of_gradients_and_gradients_of_vmap():
     batch = leaf(5, 4)
 

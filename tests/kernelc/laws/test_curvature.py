@@ -28,7 +28,7 @@ def bent(recorded, given):
     tape, weights = recorded.tape, {recorded.args[n]: w for n, w in recorded.weights().items()}
     curve = Curve(tape, weights, list(given), 1)
     curve.give({a: d[None] for a, d in given.items()})
-    tape._report_sweep(curve.program.run(), curve.codes)
+    tape._report(curve.program.run(), curve.codes)
     names = {recorded.args[n]: n for n in recorded.case.leaves}
     return {names[a]: curve.take(a)[0].copy() for a in given}
 

@@ -121,6 +121,24 @@ def test_every_part_of_the_format_means_what_it_means_to_mujoco(tmp_path):
     assert frozenset("ac") in robot.exclusions
 
 
+COUPLED = """<mujoco><default><equality active="true"/></default><worldbody><body name="a" pos="0 0 1">
+<joint name="one" ref="10"/><geom size="0.1" pos="0.2 0 0"/>
+<body name="b" pos="0.5 0 0"><joint name="two" ref="-20"/><geom size="0.1" pos="0.2 0 0"/></body></body></worldbody>
+<equality><joint joint1="two" joint2="one" polycoef="{}"/></equality></mujoco>"""
+
+
+def test_joints_that_are_coupled_in_proportion_follow_each_other(tmp_path):
+    path = tmp_path / "coupled.xml"
+    path.write_text(COUPLED.format("0.3 -2 0 0 0"))
+    mimic = ph.load_robot(path).mimics["two"]
+    model = mujoco.MjModel.from_xml_path(str(path))
+    q = model.qpos0 + [0.1, 0.3 - 2 * 0.1]  # What MuJoCo means: from where both are drawn.
+    assert mimic.leader == "one" and mimic.ratio * q[0] + mimic.offset == pytest.approx(q[1])
+    path.write_text(COUPLED.format("0 1 2"))
+    with pytest.raises(ph.RobotError, match=r"coupled\.xml:4: .*higher degree than 1"):
+        ph.load_robot(path)
+
+
 def test_included_files_stand_where_they_are_named(tmp_path):
     (tmp_path / "leg.xml").write_text('<mujoco><body name="leg"><joint/><geom size="0.1"/></body></mujoco>')
     main = tmp_path / "main.xml"
@@ -132,6 +150,43 @@ def test_included_files_stand_where_they_are_named(tmp_path):
         ph.load_robot(main)
 
 
+MESHES = """<mujoco><compiler meshdir="meshes"/>
+<default><mesh scale="1 0.5 2"/><default class="seen"><geom contype="0" conaffinity="0"/></default></default>
+<asset><mesh file="l.obj" refpos="0.1 0.2 0.3" refquat="1 2 3 4"/><mesh name="whole" file="l.obj" inertia="convex"/>
+<mesh name="corner" vertex="0 0 0 1 0 0 0 1 0 0 0 1" scale="1 1 1"/></asset>
+<worldbody><geom type="mesh" mesh="corner"/><body name="a" pos="0 0 3"><freejoint/>
+  <geom type="mesh" mesh="l" density="10" pos="1 2 3" euler="10 20 30"/>
+  <geom type="mesh" class="seen" mesh="whole" mass="0"/><geom type="mesh" mesh="corner" mass="0" group="3"/>
+  <body name="b"><joint axis="1 0 0"/><geom type="mesh" mesh="whole"/><geom type="mesh" mesh="corner" mass="2"/></body>
+</body></worldbody></mujoco>"""
+
+
+def an_l(path):
+    """A corner of two beams: not convex."""
+    flat = np.array([(0, 0), (2, 0), (2, 1), (1, 1), (1, 2), (0, 2)], float)
+    points = np.concatenate([np.insert(flat, 2, z, axis=1) for z in (0, 1)])
+    top = [(6, 7, 8), (6, 8, 9), (6, 9, 10), (6, 10, 11)]
+    faces = [*top, *((c - 6, b - 6, a - 6) for a, b, c in top)]
+    for i in range(6):
+        faces += [(i, (i + 1) % 6, (i + 1) % 6 + 6), (i, (i + 1) % 6 + 6, i + 6)]
+    path.parent.mkdir(exist_ok=True)
+    ph.TriMesh(points, faces).save(path)
+
+
+def test_meshes_weigh_what_they_weigh_to_mujoco_and_touch_by_their_hulls(tmp_path):
+    an_l(tmp_path / "meshes/l.obj")
+    path = tmp_path / "meshes.xml"
+    path.write_text(MESHES)
+    compare(path)
+    robot = ph.load_robot(path)
+    a, b = robot.link("a"), robot.link("b")
+    # What is in group 3 is not drawn, and what has no bits touches nothing.
+    assert (len(a.shapes), len(a.visuals), len(b.shapes), list(robot.surroundings)) == (2, 2, 2, ["geom0"])
+    assert a.shapes[0].shape.volume == pytest.approx(3.5) and a.visuals[0].shape.volume == pytest.approx(3.0)
+    bare = ph.load_robot(path, meshes=False)
+    assert not bare.link("a").shapes and bare.link("a").mass == a.mass
+
+
 BODY = '<mujoco>\n<worldbody><body name="a">\n{}</body></worldbody>\n{}</mujoco>'
 
 
@@ -139,7 +194,11 @@ BODY = '<mujoco>\n<worldbody><body name="a">\n{}</body></worldbody>\n{}</mujoco>
     ('<joint type="screw"/>', "", 3, "a joint has the type 'screw'"),
     ('<joint range="1 -1"/>', "", 3, "the limits are reversed"),
     ('<joint/><inertial mass="1" pos="0 0 0" diaginertia="1 1 -1"/>', "", 3, "the mass or the inertia is negative"),
-    ('<joint/><geom type="mesh" mesh="m"/>', "", 3, "a geom is a mesh"),
+    ('<joint/><geom type="mesh" mesh="m"/>', "", 3, "there is no mesh 'm' in an <asset>"),
+    ('<joint/><geom type="hfield" hfield="m"/>', "", 3, "a geom is a hfield"),
+    ('<joint/><geom size="1"/>', '<asset><mesh file="none.stl"/></asset>', 4, "there is no mesh 'none.stl'"),
+    ('<joint/><geom size="1"/>', '<asset><mesh file="../x.stl"/></asset>', 4, "the mesh '../x.stl' is outside of"),
+    ('<joint/><geom size="1"/>', '<asset><mesh vertex="0 0 0 1 0 0"/></asset>', 4, "vertices or faces of a <mesh>"),
     ('<joint damping="much"/>', "", 3, "<joint> has damping='much'; expected 1 numbers"),
     ('<joint class="none"/>', "", 3, "there is no default class 'none'"),
     ('<joint/><geom size="-1"/>', "", 3, "a sphere has 1 positive sizes"),

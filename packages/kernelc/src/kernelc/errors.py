@@ -9,7 +9,7 @@ from __future__ import annotations
 import linecache
 import sys
 from collections.abc import Callable
-from functools import wraps
+from functools import cache, wraps
 from pathlib import Path
 from types import TracebackType
 from typing import Any, TypeVar
@@ -116,12 +116,27 @@ def shorn(error: KernelError) -> None:
     error.__traceback__ = chain
 
 
+Place = tuple[str, int] | None
+"""A file and a line: a span that costs nothing to note."""
+
+
+def caller_place() -> Place:
+    """The file and line of the user that led here."""
+    frame: Any = sys._getframe(1)
+    while frame is not None and _is_ours(frame.f_code.co_filename):
+        frame = frame.f_back
+    return (frame.f_code.co_filename, frame.f_lineno) if frame is not None else None
+
+
+@cache
+def _is_ours(filename: str) -> bool:
+    return filename.startswith(_OURS)
+
+
 def caller() -> Span | None:
     """The line of the user that led here."""
-    frame: Any = sys._getframe(1)
-    while frame is not None and frame.f_code.co_filename.startswith(_OURS):
-        frame = frame.f_back
-    return Span(frame.f_code.co_filename, frame.f_lineno) if frame is not None else None
+    place = caller_place()
+    return Span(*place) if place is not None else None
 
 
 def public(function: Function) -> Function:

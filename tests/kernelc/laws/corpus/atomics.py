@@ -155,7 +155,7 @@ def bits(x: kc.Array[float], marks: kc.Array[int, 2], seen: kc.Array[int], out: 
     for k in range(4):
         old = kc.atomic_exchange(marks, i, k % 2, i + k)
         won = kc.atomic_cas(marks, i, 0, i + 2, 7) == i + 2
-        s = kc.sin(s * float(old + 1)) + (0.5 * s if won else x[i])
+        s = kc.sin(s + 0.1 * float(old + marks[i, 0])) + (0.5 * s if won else x[i])
     out[i] = s * float(kc.atomic_xor(marks, i, 1, 3) + 1)
 
 

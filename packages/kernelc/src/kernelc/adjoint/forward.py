@@ -394,7 +394,9 @@ class _AdjointPusher(_Pusher):
             if isinstance(stmt, ir.Store):
                 b.emit(ir.Store(stmt.array, index, stmt.comps, values, stmt.span, stmt.logged))
             else:
-                b.emit(ir.Atomic(stmt.kind, stmt.array, index, stmt.comps, values, (), stmt.span, stmt.logged))
+                expected = name(stmt.expected, m)
+                made = ir.Atomic(stmt.kind, stmt.array, index, stmt.comps, values, (), stmt.span, stmt.logged, expected)
+                b.emit(made)
             if key(stmt.array) in self.arrays:
                 self.check_extremum(stmt)
                 self.write(b, stmt, m)

@@ -10,7 +10,7 @@ import numpy as np
 from .. import types as t
 from ..errors import Overlap, ReadOnly, WrongDevice, WrongDtype, WrongIndex, WrongShape, WrongUse, public
 from ..structs import moves
-from .content import check_fields, check_not_carried, device_memory, numbers, spread
+from .content import check_copied, check_fields, check_not_carried, device_memory, is_carried, numbers, spread
 from .cuda.data import empty as device_empty
 from .cuda.data import upload
 from .elements import check_gradient, gradient_dtype, holds_bfloats, numbers_of, unresolved
@@ -112,8 +112,10 @@ class Array(Readable):
 
     @public
     def assign(self, source: Any) -> Array:
-        """Copy the content of an array, or anything like one, into this one."""
-        data = source if isinstance(source, Array) else device_memory(source) or numbers(source)
+        """Copy the content of an array, or anything like one, into this one. A number goes to every element."""
+        if isinstance(source, (int, float, np.generic)):
+            return self.fill_(source)
+        data = source if isinstance(source, Array) else device_memory(source) or self._carried(source)
         shape = data._data.shape if isinstance(data, Array) else data.shape
         if shape != self._data.shape:
             raise WrongShape(f"assign: shape {shape} does not fit {self._data.shape}")
@@ -123,6 +125,16 @@ class Array(Readable):
         if not is_on_gpu(held):
             check_fits(held, self._data.dtype)
         return self._write("assign", data)
+
+    def _carried(self, source: Any) -> Any:
+        """Numbers; or an array, where they are the memory of one whose gradient the tape follows."""
+        data = numbers(source)
+        if not is_carried(source):
+            return data
+        dtype, trailing = t.element_dtype(self.element)
+        if data.dtype != dtype or holds_bfloats(self.element) or not is_dense(data, len(trailing)):
+            check_copied(source)
+        return Array(data, self.element)
 
     def _bits(self, data: Any) -> Any:
         """What is assigned, as this memory holds it: numbers of bfloat16 are converted here, not by NumPy."""

@@ -71,7 +71,7 @@ class _Checkpointed:
         spy = _Spy(self.state)
         # The steps overwrite the state: launches that were recorded before may need what it holds now.
         self.outer._touch(self.state)
-        self.outer._protect(self.state, Entry(f"checkpoint {len(self.outer.entries)}"))
+        self.outer._protect(self.state, Entry("checkpoint", len(self.outer.entries)))
         self.forward(spy)
         mine = {a._storage for a in self.state}
         inputs = [a for s, a in spy.read.items() if s not in mine and s not in spy.written]
@@ -164,7 +164,7 @@ class _Checkpointed:
                 curve = Curve(tape, weights, list(start), width, turns)
                 curve.give(start)
                 launches.apply_settings()
-                tape._report_sweep(curve.program.run(), curve.codes)
+                tape._report(curve.program.run(), curve.codes)
                 ends = {a: curve.sent(a) for a in ends}
                 for a in self.others:
                     sums[a] = _added(sums.get(a), curve.sent(a))
@@ -251,7 +251,9 @@ class _Spy:
         self.read: dict[Any, Array] = {}
         self.written: dict[Any, Array] = {}
 
-    def _launch(self, plan: Any, args: list[Any], dim: tuple[int, ...], device: str, parts: int = 1) -> None:
+    def _launch(
+        self, plan: Any, args: list[Any], dim: tuple[int, ...], device: str, parts: int = 1, block: bytes | None = None
+    ) -> None:
         known = {i: self.ledger.canonical(args[i]) for i in plan.arrays}
         for a in known.values():
             self.read.setdefault(a._storage, a.root)

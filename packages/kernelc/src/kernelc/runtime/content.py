@@ -6,13 +6,17 @@ from typing import Any
 
 import numpy as np
 
+from .. import _native
 from ..errors import CutGradient, WrongDtype, WrongShape
+from ..structs import StructValue
 from .cuda import dlpack
 from .cuda.data import foreign
 from .exports import Readable
 from .halves import bits_of, from_bfloat16
-from .memory import Data, check_fits, check_no_gradient, is_tensor, numpy_of, shown
+from .memory import Data, address_of, check_fits, check_no_gradient, is_tensor, numpy_of, shares, shown, span
 from .recording import current
+
+_CARRIED = "copy it by b.assign(a), or in a kernel; a.numpy().copy() is a constant"
 
 
 def numbers(data: Any) -> Data:
@@ -31,7 +35,7 @@ def numbers(data: Any) -> Data:
 def spread(value: Any, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Data:
     """One value as the content of every element."""
     check_no_gradient(value)
-    check_not_carried(value)
+    check_copied(value)
     try:
         held = np.asarray(plain(value), dtype if dtype.names is not None else None)
         if held.dtype.kind not in "biufV":  # NumPy would leave out imaginary parts, and read texts
@@ -106,7 +110,42 @@ def check_not_carried(data: Any) -> None:
     for a in data if isinstance(data, (list, tuple)) else (data,):
         if isinstance(a, Readable) and tape._carries(a):
             raise CutGradient("an array that carries a gradient on this tape would be copied as a constant",
-                              advice="copy it by b.assign(a), or in a kernel; a.numpy() is a constant")  # fmt: skip
+                              advice=_CARRIED)  # fmt: skip
+
+
+def check_copied(data: Any) -> None:
+    """The same for memory of such an array that is handed over as something else: a.numpy(), a.torch(), a buffer."""
+    check_not_carried(data)
+    if is_carried(data):
+        raise CutGradient("memory of an array that carries a gradient on this tape would be copied as a constant",
+                          advice=_CARRIED)  # fmt: skip
+
+
+def is_carried(data: Any) -> bool:
+    """Whether this is memory, or holds some, of an array that carries a gradient on the tape that records."""
+    tape = current()
+    if tape is None:
+        return False
+    if isinstance(data, StructValue):
+        data = [getattr(data, name) for name in data.struct.names]
+    if isinstance(data, (list, tuple)):
+        return any(is_carried(part) for part in data if part.__class__ is not float and part.__class__ is not int)
+    if isinstance(data, Readable) or not _is_memory(data):
+        return False
+    bits = bits_of(data)
+    held = np.asarray(plain(data) if bits is None else bits)
+    if not held.size:
+        return False
+    low, extent = span(held, address_of(held))
+    known = (other() for other in _native.Place(low, low + extent, None).others())
+    return any(s is not None and tape._carries_storage(s) and shares(held, s.data) for s in known)
+
+
+def _is_memory(data: Any) -> bool:
+    """Whether NumPy would look at its memory, instead of making some."""
+    if is_tensor(data):
+        return bool(data.is_cpu)
+    return isinstance(data, (np.ndarray, memoryview, bytearray)) or hasattr(data, "__array_interface__")
 
 
 def check_fields(given: np.dtype[Any], wanted: np.dtype[Any]) -> None:

@@ -12,7 +12,15 @@ from .. import types as t
 from ..config import config
 from ..errors import WrongChoice, WrongDevice, WrongDtype, WrongShape, WrongUse, public
 from .arrays import Array
-from .content import check_not_carried, device_memory, numbers, offers_device_memory, spread, taken_by_dlpack
+from .content import (
+    check_copied,
+    check_not_carried,
+    device_memory,
+    numbers,
+    offers_device_memory,
+    spread,
+    taken_by_dlpack,
+)
 from .cuda import data as gpu
 from .elements import check_gradient, holds_bfloats, numbers_of
 from .halves import bits_of, to_bfloat16
@@ -51,6 +59,8 @@ def array(
     plain = numbers(data)
     element = _element_for(plain, wanted, real, weak)
     made = _fitted(plain, element, copy)
+    if not np.may_share_memory(made, plain):
+        check_copied(data)
     adapts = weak and _is_polymorphic(wanted) and made.dtype == np.float32
     source = plain.astype(np.float64).reshape(made.shape) if adapts else None
     moved = home(device) == "cuda"

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any
 
 from ..errors import Span, TapeError
@@ -18,26 +18,31 @@ Need = tuple[Storage, int]
 """Memory, and the version of it that is read."""
 
 
-@dataclass
-class Entry:
-    """One step of the tape: a launch, a write from Python, or an operation that the user recorded."""
+NOTHING: Any = MappingProxyType[Any, Any]({})
+"""Of steps without needs. It cannot be written to: those with needs have dictionaries of their own."""
 
-    label: str
-    plan: Plan | None = None
-    args: list[Any] = field(default_factory=list)
-    dim: tuple[int, ...] = ()
-    device: str = "cpu"
-    parts: int = 1
+
+class Entry:
+    """One step of the tape: a launch, a write from Python, or an operation that the user recorded.
+
+    What most steps do not have is an attribute of the class: loops record thousands of them.
+    """
+
+    args: list[Any]
     seeds: frozenset[int] | None = None
     adjoint: frozenset[int] = frozenset()
     """The seeds of the adjoint that will run: those above, or more (compile.Variant.served)."""
     active: frozenset[int] = frozenset()
-    needs: dict[int, Need] = field(default_factory=dict)
-    finals: dict[int, Need] = field(default_factory=dict)
-    found: dict[int, Need] = field(default_factory=dict)
+    needs: dict[int, Need] = NOTHING
+    finals: dict[int, Need] = NOTHING
+    found: dict[int, Need] = NOTHING
     """By argument: what it held when the launch began, whoever needs it."""
-    after: dict[int, Need] = field(default_factory=dict)
+    after: dict[int, Need] = NOTHING
     """Of arrays of minima and maxima: what they held when it had run."""
+    block: bytes = b""
+    """The argument block that it was launched with, if that is on the CPU."""
+    flags: Any = ()
+    """Which arrays were leaves: of a launch their positions, of a write from Python a flag for each."""
     record: Any = None
     count: Count | None = None
     """On a GPU: what the adjoint keeps per thread, where the launch has to count it."""
@@ -50,16 +55,36 @@ class Entry:
     move → gradients of what it reads, and how they move."""
     place: Span | None = None
     """Where an operation was recorded."""
-    writes: list[Array] = field(default_factory=list)
-    reads: list[Array] = field(default_factory=list)
+    writes: Sequence[Array] = ()
+    reads: Sequence[Array] = ()
+
+    def __init__(
+        self, what: str, number: int, plan: Plan | None = None, dim: tuple[int, ...] = (), device: str = "cpu",
+        parts: int = 1, name: str = "",
+    ):  # fmt: skip
+        self.what, self.number, self.plan, self.dim, self.device, self.parts = what, number, plan, dim, device, parts
+        self.name = name
+        if plan is None:
+            self.args = []
 
     @property
-    def written(self) -> list[Array]:
+    def label(self) -> str:
+        """What it is, in a message."""
+        name = self.plan.kernel.name if self.plan is not None else self.name
+        return f"{self.what} {self.number} ({name})" if name else f"{self.what} {self.number}"
+
+    @property
+    def written(self) -> Sequence[Array]:
         return [self.args[i] for i in self.plan.variant.written] if self.plan is not None else self.writes
 
     @property
-    def read(self) -> list[Array]:
+    def read(self) -> Sequence[Array]:
         return [self.args[i] for i in self.plan.variant.read] if self.plan is not None else self.reads
+
+    @property
+    def arrays(self) -> list[Array]:
+        """All that it works on."""
+        return [self.args[i] for i in self.plan.arrays] if self.plan is not None else [*self.writes, *self.reads]
 
     def dense(self, i: int, final: Data) -> Data:
         """What an array of minima or maxima held when the launch had run: adjoints and tangents count through it."""
@@ -88,7 +113,7 @@ class Entry:
     @property
     def watched(self) -> frozenset[int]:
         """Arrays on which the threads of this launch might depend on each other, and a gradient with them."""
-        if self.plan is None or not self.active:
+        if self.plan is None or not self.active or not self.plan.variant.watched:
             return frozenset()
         return self.plan.variant.watched & (self.active | set(self.plan.variant.read))
 

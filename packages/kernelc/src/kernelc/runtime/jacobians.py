@@ -116,7 +116,7 @@ def _pattern(tape: Tape, rows: Sequence[Array], columns: Sequence[Array]) -> tup
         return None
     marks.give(dict(zip(known, _parts(columns, sets).values(), strict=True)))
     launches.apply_settings()
-    tape._report_sweep(marks.program.run(), marks.codes)
+    tape._report(marks.program.run(), marks.codes)
     flat = np.concatenate([np.stack(marks.take(a)).reshape(words, -1) for a in wanted], axis=1)
     found = np.unpackbits(np.ascontiguousarray(flat.T).astype("<i8").view(np.uint8), axis=1, bitorder="little")[:, :n]
     column, row = np.nonzero(found.T)

@@ -68,6 +68,18 @@ class Plan:
         self.numbers = len(self.arrays) < len(self.packers)
         self.dims, self.block = self.variant.kernel.dims, self.variant.kernel.block
         self.written = self.variant.written
+        self.kinds = tuple(self.kernel.params.values())
+        self.repeats: list[Any] = []
+        """Weak references to what is kept of tapes that began with a launch like this (repeats.py)."""
+        self.seen: dict[Any, None] = {}
+        """What such tapes have recorded."""
+        self.repeats_pay = True
+
+    @cached_property
+    def reals(self) -> list[int]:
+        """The arrays of reals that the kernel works on: through these, a gradient may go."""
+        kinds = [kind.element if isinstance(kind, t.ArrayType) else kind for kind in self.kinds]
+        return [i for i in self.arrays if i in self.variant.touched and any(s.is_float for s in t.leaves(kinds[i]))]
 
     def stale(self) -> bool:
         """Whether a setting, or a name that the kernel captured, has changed."""
@@ -321,9 +333,6 @@ class Kernel:
         return found
 
     def fit_value(self, name: str, arg: Any, kind: t.Type) -> Any:
-        found = getattr(getattr(arg, "struct", None) or getattr(arg, "_struct", None), "name", type(arg).__name__)
-        advice = "" if isinstance(kind, t.Struct) else f"convert it: {_short_name(kind)}(...)"
-        wrong = WrongDtype(f"{self.name}: argument {name!r} must be {_plain_name(kind)}, not {found}", advice=advice)
         check_no_gradient(arg)
         if type(arg).__module__.split(".")[0] == "torch" and getattr(arg, "ndim", 1) == 0:
             arg = arg.item()
@@ -331,29 +340,35 @@ class Kernel:
             if isinstance(arg, np.ndarray) and arg.ndim == 0:
                 arg = arg[()]
             if kind is t.BOOL and not isinstance(arg, (bool, np.bool_)):
-                raise wrong
+                raise self.misfit(name, arg, kind)
             if isinstance(arg, np.timedelta64):  # NumPy counts it among the integers
-                raise wrong
+                raise self.misfit(name, arg, kind)
             if kind.is_int and not isinstance(arg, (int, np.integer)):
-                raise wrong
+                raise self.misfit(name, arg, kind)
             if kind.is_float and not isinstance(arg, (int, float, np.integer, np.floating)):
-                raise wrong
+                raise self.misfit(name, arg, kind)
             if not _holds(kind, arg):
                 raise WrongDtype(f"{self.name}: argument {name!r} is {repr(arg)[:40]}, which does not fit {kind}",
                                  advice="annotate the parameter with a wider type: kc.int64, kc.float64")  # fmt: skip
             return arg
         if isinstance(kind, t.Struct):
             if not isinstance(arg, StructValue) or arg.struct.name != kind.name:
-                raise wrong
+                raise self.misfit(name, arg, kind)
             return arg
         try:
             data = np.asarray(plain(arg), dtype=np.float64)
         except (TypeError, ValueError):
-            raise wrong from None
+            raise self.misfit(name, arg, kind) from None
         assert isinstance(kind, t.Composite)
         if data.shape != kind.shape:
             raise WrongDtype(f"{self.name}: argument {name!r} must be {_plain_name(kind)}, not of shape {data.shape}")
         return arg
+
+    def misfit(self, name: str, arg: Any, kind: t.Type) -> WrongDtype:
+        """The error for a value of another type."""
+        found = getattr(getattr(arg, "struct", None) or getattr(arg, "_struct", None), "name", type(arg).__name__)
+        advice = "" if isinstance(kind, t.Struct) else f"convert it: {_short_name(kind)}(...)"
+        return WrongDtype(f"{self.name}: argument {name!r} must be {_plain_name(kind)}, not {found}", advice=advice)
 
     def make_plan(self, variant: Variant, args: list[Any]) -> Plan:
         arrays = tuple(i for i, a in enumerate(args) if isinstance(a, Array))

@@ -79,7 +79,7 @@ def launch(
         if open_tapes:
             tape = current()
             if tape is not None:
-                tape._launch(plan, args, _shape(dim), "cpu", parts)
+                tape._launch(plan, args, (dim,) if dim.__class__ is int else _shape(dim), "cpu", parts, block)
                 return None
         try:
             if binary.strips or binary.rows:

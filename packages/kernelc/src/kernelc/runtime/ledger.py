@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..errors import Overlap, Span, TapeError, caller
+from ..errors import Overlap, Place, TapeError, caller_place
 from .arrays import Array
 from .entries import Entry
 from .storage import Storage
@@ -15,10 +15,12 @@ class Ledger:
 
     def __init__(self) -> None:
         self.known: dict[Any, Array] = {}
-        self.uses: dict[Storage, tuple[Entry | None, Span | None]] = {}
+        self.uses: dict[Storage, tuple[Entry | None, Place]] = {}
         """What used a piece of memory first, and the user's line that did."""
         self.twins: dict[Storage, Storage] = {}
         self.busy: dict[Storage, None] = {}
+        self.detached = False
+        """Whether what shares the memory of a leaf may be meant as a constant, as `t.detach()` of torch is."""
         self.foreign: dict[Storage, str] = {}
 
     def canonical(self, a: Array, entry: Entry | None = None) -> Array:
@@ -34,25 +36,31 @@ class Ledger:
             self.known[key] = a
             return a
         if a.requires_grad and known.requires_grad:
-            first, second = self.use(known._storage), _described(entry, a._storage, caller())
+            first, second = self.use(known._storage), _described(entry, a._storage, caller_place())
             raise Overlap(f"{first} and {second} share the same memory, and both require gradients",
                           advice="use one of them twice")  # fmt: skip
+        if known.requires_grad and self.detached and known.root is known:
+            first, second = self.use(known._storage), _described(entry, a._storage, caller_place())
+            raise Overlap(f"{second} shares memory with {first}, which requires a gradient: whether it does, too, "
+                          "cannot be told", advice="use the array that the function was given; or a constant with "
+                          "memory of its own: t.detach().clone()")  # fmt: skip
         return known
 
     def enter(self, a: Array, entry: Entry | None = None) -> None:
         """Remember the memory of an array; find out whether it overlaps memory known under another identity."""
         storage = a._storage
-        if storage in self.foreign:
+        if self.foreign and storage in self.foreign:
             raise TapeError(
                 f"an array was written {self.foreign[storage]}, so this tape cannot know its gradient",
                 advice="record all launches that lead to the loss on one tape, or begin anew: a.zero_()",
             )
         if storage in self.uses or a._data.size == 0:
             return
-        self.uses[storage] = (entry, caller())
-        for other in storage.relatives():
-            if other in self.uses:
-                self.overlap(storage, other)
+        self.uses[storage] = (entry, caller_place())
+        if storage.kin:
+            for other in storage.relatives():
+                if other in self.uses:
+                    self.overlap(storage, other)
 
     def overlap(self, a: Storage, b: Storage) -> None:
         self.twins[a], self.twins[b] = b, a
@@ -62,7 +70,7 @@ class Ledger:
     def mark(self, storage: Storage) -> None:
         """The memory is written, or carries a gradient: from here on it must have one identity."""
         self.busy[storage] = None
-        if storage in self.twins:
+        if self.twins and storage in self.twins:
             self.refuse(self.twins[storage], storage)
 
     def refuse(self, a: Storage, b: Storage) -> None:
@@ -76,8 +84,8 @@ class Ledger:
         return _described(entry, storage, place)
 
 
-def _described(entry: Entry | None, storage: Storage, place: Span | None) -> str:
-    where = f" at {place}" if place is not None else ""
+def _described(entry: Entry | None, storage: Storage, place: Place) -> str:
+    where = f" at {place[0]}:{place[1]}" if place is not None else ""
     if entry is None:
         return f"an array{where}"
     return f"{entry.name_of(storage)} of {entry.label}{where}"

@@ -37,13 +37,13 @@ def address_of(data: Data) -> int:
 
 def array_words(
     address: int, shape: tuple[int, ...], strides: tuple[int, ...], grad: Data | None = None, final: int = 0,
-    *, special: int = 0,
+    *, special: int = 0, grad_at: int = 0,
 ) -> bytes:  # fmt: skip
-    """The words of an array in an argument block (codegen/layout.py)."""
+    """The words of an array in an argument block (codegen/layout.py). grad_at: the address of `grad`, if known."""
     n = len(shape)
     if grad is None:
         return PACKERS[n](address, 0, final, 0, 0, *shape, *strides[:n], *_ZEROS[n])
-    return PACKERS[n](address, address_of(grad), final, special, 0, *shape, *strides[:n], *grad.strides[:n])
+    return PACKERS[n](address, grad_at or address_of(grad), final, special, 0, *shape, *strides[:n], *grad.strides[:n])
 
 
 def base_of(data: Data) -> int:

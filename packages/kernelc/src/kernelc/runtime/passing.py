@@ -23,6 +23,7 @@ from .memory import address_of
 if TYPE_CHECKING:
     from .kernels import Kernel, Plan
 
+at_begin: Any = c_char.from_buffer
 MOST = 256
 """How many kinds of arguments a kernel remembers."""
 
@@ -93,8 +94,7 @@ def known(kernel: Any, args: Sequence[Any]) -> Passed | None:
         for a, outside, pack in zip(args, kind.outside, plan.packers, strict=True):
             if outside is not None:
                 if a.__class__ is np.ndarray:
-                    buffer: Any = a
-                    low = addressof(c_char.from_buffer(buffer))  # raises where there are gaps, or where it is read-only
+                    low = addressof(at_begin(a))  # raises where there are gaps, or where it is read-only
                 elif a.is_contiguous() and a.is_cpu and not a.is_neg():
                     low = a.data_ptr()  # raises where a transform of torch stands in for it
                 else:
@@ -113,9 +113,12 @@ def known(kernel: Any, args: Sequence[Any]) -> Passed | None:
         tensors: list[Any] = []
         for i in plan.written:
             low, high = ranges[i]
-            for j, (first, last) in enumerate(ranges):
-                if first < high and low < last and i != j:
-                    return None
+            meet = 0
+            for first, last in ranges:
+                if first < high and low < last:
+                    meet += 1
+            if meet != (low < high):  # another one, beside itself
+                return None
             a = args[i]
             if a.__class__ is Array:
                 arrays.append(a)
@@ -133,20 +136,22 @@ def _key(args: Sequence[Any]) -> tuple[Any, ...] | None:
     """What a plan depends on, and the shapes of what is no array."""
     found: list[Any] = []
     tensors = False
+    torch = sys.modules.get("torch")
+    tensor = getattr(torch, "Tensor", None)  # None while torch is being imported
     for a in args:
         of = a.__class__
         if of is np.ndarray:
             found.append((a.dtype, a.shape))
         elif of is Array:
             found.append(a._sig)
-        elif of.__name__ == "Tensor" and hasattr(a, "is_inference"):
+        elif of is tensor:
             tensors = True
             if a.requires_grad or a.is_inference():
                 return None
             found.append((of, a.dtype, a.shape))
         else:
             found.append(of)
-    if tensors and sys.modules["torch"].autograd.forward_ad._current_level >= 0:
+    if tensors and torch.autograd.forward_ad._current_level >= 0:  # type: ignore[union-attr]
         return None
     return tuple(found)
 

@@ -19,7 +19,7 @@ from .versions import Versions
 class Player(Versions):
     """Launches on the CPU, on a GPU and in the interpreter, once and again."""
 
-    def _run_first(self, entry: Entry) -> None:
+    def _run_first(self, entry: Entry, block: bytes | None = None) -> None:
         """Run a launch where it belongs, and remember how to do so again."""
         plan, args, dim = entry.plan, entry.args, entry.dim
         assert plan is not None
@@ -32,35 +32,45 @@ class Player(Versions):
         elif entry.device == "cuda":
             self._run_on_gpu(entry)
         else:
-            self._run(entry)
+            self._run(entry, block)
 
-    def _run(self, entry: Entry) -> None:
+    def _run(self, entry: Entry, block: bytes | None) -> None:
         plan = entry.plan
         assert plan is not None
         launches.apply_settings()
         total, head = launches.packed(entry.dim)
-        if entry.active and plan.binaries[total >= plan.width] is None:
-            # Both sweeps are built in one run of the tool chain.
-            plan.variant.binaries([("forward", frozenset()), ("adjoint", entry.adjoint)], plan.contiguous, total)
-        binary = launches.prepare(plan, total)
+        binary = plan.binaries[total >= plan.width]
+        if block is None or binary is None:
+            if entry.active and binary is None:
+                # Both sweeps are built in one run of the tool chain.
+                plan.variant.binaries([("forward", frozenset()), ("adjoint", entry.adjoint)], plan.contiguous, total)
+            binary = launches.prepare(plan, total)
+        if block is None:
+            block = launches.block_of(plan, entry.args, head)
         if plan.variant.records:
             entry.record = _native.Record()
-            head = head[:32] + struct.pack("<q", entry.record.pointer)
-        block = launches.block_of(plan, entry.args, head)
-        if entry.watched and total > 1:
+            block = block[:32] + struct.pack("<q", entry.record.pointer) + block[len(head) :]
+        entry.block = block
+        watched = entry.watched if total > 1 else ()
+        if watched:
             seen = self._index_versions(entry)
-            self._forward.add_call(lambda: self._watch_again(entry, block, total, seen))
-        if binary.strips or binary.rows:
+            self._forward.add_call(lambda: self._watch_again(entry, entry.block, total, seen))
+        alone = not binary.strips and not binary.rows
+        if alone:
+            step = self._forward.add_launch(binary.entry, block, total, binary.parallel, entry.record)
+        else:
             step = strips.add_launch(self._forward, binary, block, total, entry.args, self._scratch, True,
                                      parts=entry.parts)  # fmt: skip
-        else:
-            step = self._forward.add_launch(binary.entry, block, total, binary.parallel, entry.record)
-        self._codes[step], self._names[step] = binary.code, plan.kernel.name
-        self._forward.keep(entry.args)
-        if entry.watched and total > 1 and not config.debug:
+        self._codes[step] = binary.code
+        if self._dry is not None:
+            return
+        if watched and not config.debug:
             self._watch(entry, block, total)
-        checked = bytes(launches.with_shadows(plan, entry.args, bytearray(block))) if config.debug else block
-        failure = strips.launch(binary, checked, total, entry.args, entry.parts)
+        if alone and not config.debug:
+            failure = _native.launch(binary.entry, block, total, binary.parallel)
+        else:
+            checked = bytes(launches.with_shadows(plan, entry.args, bytearray(block)))
+            failure = strips.launch(binary, checked, total, entry.args, entry.parts)
         if failure is not None or binary.prints:
             reports.report(binary.code, failure, plan.kernel.name)
 

@@ -10,51 +10,85 @@ from ..errors import CudaError, CutGradient, Overwritten, WrongUse, caller, publ
 from ..structs import arrays_in, kept
 from . import launches
 from .arrays import Array
+from .content import check_copied
 from .creation import refresh
 from .entries import Entry
 from .kernels import Plan
 from .memory import add_zero, dense_copy
 from .playing import Player
+from .versions import is_leaf
 
 
 class Recorder(Player):
     """Each step is noted with what its adjoint will need, and run."""
 
-    def _launch(self, plan: Plan, args: list[Any], dim: tuple[int, ...], device: str, parts: int = 1) -> None:
-        """Run and record a launch."""
-        variant = plan.variant
-        entry = Entry(f"launch {len(self.entries)} ({plan.kernel.name})", plan, args, dim, device, parts)
+    def _launch(
+        self, plan: Plan, args: list[Any], dim: tuple[int, ...], device: str, parts: int = 1,
+        block: bytes | None = None,
+    ) -> None:  # fmt: skip
+        """Run and record a launch. block: its argument block, if launching has found that nothing about it is new."""
+        self._record_launch(plan, args, dim, device, parts, block)
+
+    def _record_launch(
+        self, plan: Plan, args: list[Any], dim: tuple[int, ...], device: str, parts: int, block: bytes | None
+    ) -> None:  # fmt: skip
+        # Loops record thousands: what is usual is asked in place here.
+        uses, variant = self._ledger.uses, plan.variant
+        entry = Entry("launch", len(self.entries), plan, dim, device, parts)
+        entry.args = args
+        for a in args:
+            if a.__class__ is not Array and a.__class__ is not float and a.__class__ is not int:
+                check_copied(a)
         # Values as they are now: what a user passes may change before the tape runs again, or backwards.
         entry.args = args = [
-            self._ledger.canonical(a, entry) if a.__class__ is Array else kept(kind, a)
-            for a, kind in zip(args, plan.kernel.params.values(), strict=True)
-        ]
-        for a in args:
-            if a.__class__ is Array and a.origin is not None:
+            (a if a._storage in uses else self._ledger.canonical(a, entry)) if a.__class__ is Array
+            else a if a.__class__ is float or a.__class__ is int else kept(kind, a)
+            for a, kind in zip(args, plan.kinds, strict=True)
+        ]  # fmt: skip
+        arrays = [args[i] for i in plan.arrays]
+        for a in arrays:
+            if a.origin is not None:
                 self._copy_again(a)
-        touched = [i for i in plan.arrays if i in variant.touched]
-        seeds = frozenset(i for i in touched if args[i].real is not None and self._carries(args[i]))
-        self._touch([args[i] for i in plan.arrays], entry)
-        entry.found = {i: (args[i]._storage, args[i]._storage.version) for i in plan.arrays}
+        entry.flags = [i for i, a in zip(plan.arrays, arrays, strict=True) if is_leaf(a)]
+        seeds = frozenset([i for i in plan.reals if self._carries(args[i])])
+        self._touch(arrays, entry)
+        entry.found = {i: (a._storage, a._storage.version) for i, a in zip(plan.arrays, arrays, strict=True)}
         if seeds:
             self._plan_adjoint(entry, seeds)
-        self._protect([args[i] for i in variant.written], entry)
+        written = [args[i] for i in plan.written]
+        self._protect(written, entry)
         try:
-            self._run_first(entry)
+            self._run_first(entry, block)
         except BaseException as error:  # Ctrl-C, too: what was written until then stays
             launches.bump(plan, args)
             # A driver that refuses a launch has written nothing.
-            for i in variant.written if seeds and not isinstance(error, CudaError) else ():
-                self._ledger.foreign[args[i]._storage] = f"by {entry.label}, which failed"
+            self._note_failed(entry, bool(seeds) and not isinstance(error, CudaError))
             raise
-        for i in variant.written:
-            self._bump(args[i])
-        for i, (storage, _) in list(entry.finals.items()):
-            entry.finals[i] = (storage, storage.version)
-            self._needed[entry.finals[i]] = entry
-        for i in variant.extrema:
-            entry.after[i] = (args[i]._storage, args[i]._storage.version)
+        for a in written:
+            self._bump(a)
+        if entry.finals:
+            for i, (storage, _) in list(entry.finals.items()):
+                entry.finals[i] = (storage, storage.version)
+                self._needed[entry.finals[i]] = entry
+        if variant.extrema:
+            entry.after = {i: (args[i]._storage, args[i]._storage.version) for i in variant.extrema}
         self.entries.append(entry)
+
+    def _note_failed(self, entry: Entry, carries: bool) -> None:
+        self._forward.keep(entry.args)
+        for a in entry.written if carries else ():
+            self._ledger.foreign[a._storage] = f"by {entry.label}, which failed"
+
+    def _record_failed(self, plan: Plan, args: list[Any], dim: tuple[int, ...], parts: int, block: bytes) -> None:
+        """A launch has failed before it was recorded: as above, a replay will run it again."""
+        entry = Entry("launch", len(self.entries), plan, dim, "cpu", parts)
+        entry.args = list(args)
+        self._dry = True
+        try:
+            self._run_first(entry, block)
+        finally:
+            self._dry = None
+        self._note_failed(entry, any(self._carries(args[i]) for i in plan.reals))
 
     def _copy_again(self, a: Array) -> None:
         """An argument was converted for its launch: so it will be in a replay."""
@@ -69,24 +103,24 @@ class Recorder(Player):
     def _plan_adjoint(self, entry: Entry, seeds: frozenset[int]) -> None:
         """Find out what the adjoint will read, and which arrays carry a gradient from here on."""
         assert entry.plan is not None
-        args = entry.args
-        plan, total = entry.plan, launches.packed(entry.dim)[0]
+        args, plan = entry.args, entry.plan
+        variant = plan.variant
         entry.seeds = entry.adjoint = seeds
-        if entry.device == "cpu":
-            entry.adjoint = plan.variant.served(seeds, plan.contiguous, total)
-        entry.active = active = plan.variant.adjoint_reads(seeds)[0]
-        _, values, finals = plan.variant.adjoint_reads(entry.adjoint)
-        self._activate([args[i] for i in active])
-        for i in values:
-            storage = args[i]._storage
-            need = entry.needs[i] = (storage, storage.version)
+        entry.active, values, finals = variant.adjoint_reads(seeds)
+        if entry.device == "cpu" and variant.shipped is not None:
+            entry.adjoint = variant.served(seeds, plan.contiguous, launches.packed(entry.dim)[0])
+            _, values, finals = variant.adjoint_reads(entry.adjoint)
+        self._activate([args[i] for i in entry.active])
+        entry.needs = {i: entry.found[i] for i in values}
+        for need in entry.needs.values():
             self._needed.setdefault(need, entry)
-        for i in finals:
-            entry.finals[i] = (args[i]._storage, -1)
+        if finals:
+            entry.finals = {i: (args[i]._storage, -1) for i in finals}
 
     def _write(self, target: Array, kind: str, source: Any) -> bool:
         """`zero_` and `assign` while recording."""
-        entry = Entry(f"{kind}{'_' if kind == 'zero' else ''} {len(self.entries)}", writes=[target])
+        entry = Entry(f"{kind}{'_' if kind == 'zero' else ''}", len(self.entries))
+        entry.writes = [target]
         target = self._ledger.canonical(target, entry)
         if isinstance(source, Array):
             entry.reads = [source]
@@ -105,11 +139,13 @@ class Recorder(Player):
         if target.real is not None and self._carries(target):
             self._activate([target])
         content = source if source is None or isinstance(source, Array) else dense_copy(source)
+        entry.flags = [is_leaf(a) for a in entry.arrays]
 
         def write() -> None:
             target._put(content)
 
-        write()
+        if self._dry is None:
+            write()
         if kind == "zero" and target._data.flags.c_contiguous and target._source is None:
             add_zero(self._forward, target._data)
         else:
@@ -135,8 +171,9 @@ class Recorder(Player):
             raise WrongUse(f"what tape.record puts on a tape is a function, not {backward!r}",
                            advice="write tape.record(backward, reads=[…], writes=[…])")  # fmt: skip
         reads, writes = arrays_in(reads), arrays_in(writes)
-        label = f"operation {len(self.entries)} ({_name_of(backward)})"
-        entry = Entry(label, backward=backward, tangent=tangent, place=caller(), reads=reads, writes=writes)
+        entry = Entry("operation", len(self.entries), name=_name_of(backward))
+        entry.backward, entry.tangent, entry.place = backward, tangent, caller()
+        entry.reads, entry.writes, entry.needs = reads, writes, {}
         self._touch([*reads, *writes], entry)
         carried = [a for a in reads if self._carries(a)]
         self._activate([*carried, *(a for a in writes if a.real is not None and (carried or self._carries(a)))])

@@ -6,11 +6,8 @@ the same arrays and numbers, nothing of what was found out about it has changed 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from operator import is_not
 from typing import Any
-
-import numpy as np
 
 from ..config import config
 from . import launches, recording, reports, strips
@@ -32,7 +29,6 @@ class Stretch(Tape):
         super().__init__()
         self.length = length
         """How many steps it stands for."""
-        self.before: dict[int, list[tuple[np.ndarray[Any, Any], Array]]] = {}
         self.generation = config._generation
         self.grads: list[Any] = []
         """The memory of gradients that its sweeps were made for."""
@@ -42,14 +38,6 @@ class Stretch(Tape):
         if self.grads and any(map(is_not, self.grads, grads)):
             self._sweeps.clear()
             self._last = None
-
-    def _protect(self, targets: Sequence[Array], entry: Entry) -> None:
-        known = set(self._copies)
-        super()._protect(targets, entry)
-        made = [(self._copies[need], a.root) for a in targets if (need := (a._storage, a._storage.version)) in
-                self._copies and need not in known]  # fmt: skip
-        if made:
-            self.before[len(self.entries)] = made
 
     @property
     def is_plain(self) -> bool:
@@ -94,12 +82,14 @@ class Retraced:
         if self.at == len(self.tape.entries):
             raise Changed
         entry = self.tape.entries[self.at]
-        for copy, root in self.tape.before.get(self.at, ()):
+        for copy, root in self.tape._before.get(self.at, ()):
             copy[...] = root._data
         self.at += 1
         return entry
 
-    def _launch(self, plan: Plan, args: list[Any], dim: tuple[int, ...], device: str, parts: int = 1) -> None:
+    def _launch(
+        self, plan: Plan, args: list[Any], dim: tuple[int, ...], device: str, parts: int = 1, block: bytes | None = None
+    ) -> None:
         entry = self._next()
         if entry.plan is not plan or entry.dim != dim or entry.device != device or entry.parts != parts:
             raise Changed
@@ -108,7 +98,8 @@ class Retraced:
         total, head = launches.packed(dim)
         binary = launches.prepare(plan, total)
         try:
-            failure = strips.launch(binary, launches.block_of(plan, args, head), total, args, parts)
+            block = block or launches.block_of(plan, args, head)
+            failure = strips.launch(binary, block, total, args, parts)
         finally:
             launches.bump(plan, args)
         if failure is not None or binary.prints:
@@ -117,7 +108,7 @@ class Retraced:
     def _write(self, target: Array, kind: str, source: Any) -> bool:
         entry = self._next()
         reads = [source] if isinstance(source, Array) else []
-        if entry.plan is not None or not entry.label.startswith(kind) or (source is not None and not reads):
+        if entry.plan is not None or not entry.what.startswith(kind) or (source is not None and not reads):
             raise Changed
         if len(entry.reads) != len(reads) or not all(map(_same, [*entry.writes, *entry.reads], [target, *reads])):
             raise Changed

@@ -53,6 +53,7 @@ class Sweep:
 
     def __init__(self, tape: Tape, seeds: Seeds, *, add: bool, fresh: Container[Storage] = ()):
         self.tape, self.add, self.fresh = tape, add, fresh
+        self.copies = tape._copies
         self.program = _native.Program()
         self.on_gpu = False
         self.codes: dict[int, Any] = {}
@@ -61,8 +62,16 @@ class Sweep:
         self.contents = {storage: self._at_first(storage) for storage in self.roots}
         self.weights: dict[Storage, int] = {}
         self._build(seeds)
-        spans = sorted((g.ctypes.data, g.ctypes.data + g.nbytes) for g in self._grads())
+        grads = [(s.grad_address(), s.grad.nbytes) for s in self.roots if s.grad is not None]
+        spans = sorted((at, at + size) for at, size in grads)
         self._begins, self._ends = [begin for begin, _ in spans], [end for _, end in spans]
+        self._held = [(root, root.requires_grad, storage.grad) for storage, root in self.roots.items()]
+        # The tape holds its sweeps: without a circle it goes when it is dropped.
+        del self.tape
+
+    def holds(self) -> bool:
+        """Whether the leaves, and the memory of all gradients, are those that it was made for."""
+        return all(root.requires_grad is flag and root._storage.grad is grad for root, flag, grad in self._held)
 
     def give(self, seeds: Seeds) -> list[Any]:
         """Tell the program where the weights are; what is returned must live until it has run."""
@@ -80,9 +89,6 @@ class Sweep:
             kept.append(content)
         return kept
 
-    def _grads(self) -> list[Data]:
-        return [root.grad._data for root in self.roots.values() if root.grad is not None]
-
     def _meets_gradient(self, begin: int, end: int) -> bool:
         i = bisect(self._begins, begin)
         return (i > 0 and begin < self._ends[i - 1]) or (i < len(self._begins) and self._begins[i] < end)
@@ -98,7 +104,7 @@ class Sweep:
             seen = root.requires_grad or storage in self.tape._results
             if content in (Content.WEIGHTS, Content.SPENT) or (seen and content is Content.UNTOUCHED):
                 self._settle(storage)
-            self.program.keep(root.grad)
+            self.program.keep(root._grad_memory())
         for grad, kept in before:
             accumulate(self.program, grad, kept)
         if self.on_gpu:
@@ -115,8 +121,8 @@ class Sweep:
         before = []
         for storage, root in self.roots.items():
             if root.requires_grad and storage in self.tape._written and storage not in self.fresh:
-                assert root.grad is not None
-                grad = root.grad._data
+                grad = root._grad_memory()
+                assert grad is not None
                 kept = zeros_for(grad)
                 add_copy(self.program, kept, grad)
                 before.append((grad, kept))
@@ -124,8 +130,8 @@ class Sweep:
 
     def _seed(self, number: int, a: Array, seeds: Seeds) -> tuple[int, int] | Data:
         """Where the program is to be told of the weights of an array, or a buffer for them."""
-        assert a.grad is not None
-        grad, storage = a.grad._data, a._storage
+        grad, storage = a._grad_memory(), a._storage
+        assert grad is not None
         self.program.keep(grad)
         plain = grad.dtype.names is None and grad.flags.c_contiguous and not is_on_gpu(grad)
         alone = sum(other._storage is storage for other, _ in seeds) == 1
@@ -154,9 +160,9 @@ class Sweep:
             self.contents[storage] = Content.ZERO
 
     def _root_grad(self, storage: Storage) -> Data:
-        grad = self.roots[storage].grad
+        grad = self.roots[storage]._grad_memory()
         assert grad is not None
-        return grad._data
+        return grad
 
     def _clear(self, grad: Data) -> None:
         add_zero(self.program, grad)
@@ -190,12 +196,13 @@ class Sweep:
     def _take(self, a: Array) -> None:
         """The gradient of an array has been passed on: it is zero now."""
         storage = a._storage
-        if storage not in self.contents or a.grad is None:
+        grad = a._grad_memory()
+        if storage not in self.contents or grad is None:
             return
         if a._data.size == a.root._data.size:
             self.contents[storage] = Content.SPENT
         else:
-            self._clear(a.grad._data)
+            self._clear(grad)
 
     def _reverse_operation(self, entry: Entry) -> None:
         self._use([*entry.reads, *entry.writes])
@@ -207,7 +214,7 @@ class Sweep:
     def _run_operation(self, entry: Entry) -> None:
         """Run the user's backward function, with what it read put back where it has been overwritten since."""
         assert entry.backward is not None
-        with entry.restored(self.tape._copies):
+        with entry.restored(self.copies):
             entry.backward()
 
     def _reverse_write(self, entry: Entry) -> None:
@@ -260,10 +267,10 @@ class Sweep:
                 words.append(pack(a))
             else:
                 assert m is not None
-                address, content, _, grad, final = m
-                grad = spare.get(i, grad)
+                address, content, _, grad, grad_at, final = m
+                grad, at = (spare[i], 0) if i in spare else (grad, grad_at)
                 word = UNASKED if i in spare else SPECIAL if i in special else 0
-                words.append(array_words(address, a.shape, content.strides, grad, final, special=word))
+                words.append(array_words(address, a.shape, content.strides, grad, final, special=word, grad_at=at))
         self.program.keep((entry, binary, memory))
         if on_gpu:
             known = facts(plan, entry.args, entry.dim)
@@ -312,26 +319,28 @@ class Sweep:
                 self.contents[storage] = Content.ZERO if taken else Content.SUM
         return found
 
-    def _memory(self, entry: Entry, i: int) -> tuple[int, Data, bool, Data | None, int]:
-        """Where the content of an argument was, and its gradient; whether both lie densely; the final content."""
+    def _memory(self, entry: Entry, i: int) -> tuple[int, Data, bool, Data | None, int, int]:
+        """Where the content of an argument was; whether it lies densely, and its gradient, too; that, and its address
+        if it is known; where the final content is."""
         a = entry.args[i]
-        copy = self.tape._copies.get(entry.needs[i]) if i in entry.needs else None
+        copy = self.copies.get(entry.needs[i]) if i in entry.needs else None
         content, address = a._data, a._address
         if copy is not None:
             content = as_view(a, copy)
             address = content.ctypes.data
         grad = a._grad_memory() if i in entry.active else None
+        grad_at = a._storage.grad_address() if grad is not None and grad is a._storage.grad else 0
         final = 0
         if i in entry.finals:
             found = entry.dense(i, self._content(entry.finals[i], a))
             final = found.ctypes.data
             self.program.keep(found)
         dense = content.flags.c_contiguous and (grad is None or grad.flags.c_contiguous)
-        return address, content, dense, grad, final
+        return address, content, dense, grad, grad_at, final
 
     def _content(self, need: Need, a: Array) -> Data:
         """The memory that holds what an argument held at a version, seen as the argument sees it."""
-        copy = self.tape._copies.get(need)
+        copy = self.copies.get(need)
         return a._data if copy is None else as_view(a, copy)
 
     def _reverse_in_python(self, entry: Entry) -> None:

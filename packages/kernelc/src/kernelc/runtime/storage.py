@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from weakref import ref
 
 from .. import _native
-from .memory import Data, shares, span
+from .memory import Data, address_of, shares, span
 
 if TYPE_CHECKING:
     from .arrays import Array
@@ -54,8 +54,8 @@ class Storage:
     """A piece of memory: when it was written, its gradient, and which arrays look at it."""
 
     __slots__ = (
-        "__weakref__", "_place", "borrowed", "carries", "data", "grad", "kin", "members", "number", "ours", "readers",
-        "source", "tensors", "version",
+        "__weakref__", "_place", "borrowed", "carries", "data", "grad", "grad_at", "kin", "members", "number", "ours",
+        "readers", "repeats", "source", "tensors", "version",
     )  # fmt: skip
 
     def __init__(self, source: Data | None = None) -> None:
@@ -63,6 +63,8 @@ class Storage:
         self.version = 0
         self.carries = False
         self.grad: Data | None = None
+        self.grad_at: tuple[Data | None, int] = (None, 0)
+        """A gradient and its address, which NumPy is slow to tell."""
         self.source = source
         """What a weak array was made from, in double precision, until its first launch decides on the precision."""
         self.ours = False
@@ -70,6 +72,8 @@ class Storage:
         self.borrowed = False
         """Shared with somebody who must not see our writes: the first one goes to a copy."""
         self.members: Members | None = None
+        self.repeats: list[Any] | None = None
+        """What is kept of tapes that may be recorded again: it goes with this memory (repeats.py)."""
         self.readers: list[Any] | None = None
         """Weak references to the tapes of torch operations that will read it as it is."""
         self.data: Data | None = None
@@ -111,6 +115,15 @@ class Storage:
     def relatives(self) -> list[Storage]:
         """The live storages that have a byte in common with this one."""
         return [storage for other in self.kin if (storage := other()) is not None]
+
+    def grad_address(self) -> int:
+        """Where the gradient begins."""
+        grad, (known, address) = self.grad, self.grad_at
+        assert grad is not None
+        if known is not grad:
+            address = address_of(grad)
+            self.grad_at = (grad, address)
+        return address
 
     def wrote(self, now: int) -> None:
         """The memory was written at this time."""

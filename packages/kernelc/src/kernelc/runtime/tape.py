@@ -8,24 +8,28 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from functools import wraps
 from operator import is_not
-from typing import Any, TypeVar
+from sys import is_finalizing
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
 from .. import _native
 from ..errors import CutGradient, NotRecorded, Overlap, TapeError, public
 from ..structs import arrays_in
-from . import launches, recording, reports
+from . import launches, recording, repeats, reports
 from .arrays import Array
 from .cuda.data import upload
 from .curvature import Curve
 from .directions import read_directions, stacked
+from .kernels import Plan
 from .memory import add_zero, is_on_gpu
 from .recorder import Recorder
+from .repeats import Kept, Repeat
 from .reverse import Sweep
 from .seeds import Asked, read_seeds
 from .storage import clock
 from .tangents import Push
+from .versions import STATE
 
 Method = TypeVar("Method", bound=Callable[..., Any])
 
@@ -47,7 +51,17 @@ class Tape(Recorder):
     on_overwrite: "copy" keeps a copy of what a later launch overwrites and the reverse sweep needs; "error" raises.
     """
 
+    _again: Repeat | None = None
+    """What this tape goes along, while it launches what another one has launched."""
+    _kept: Kept | None = None
+    """Keeps what it knows when it goes."""
+    _sweeps_are_old = False
+    """Whether they were made before what it knows was recorded again."""
+    _opened = 0
+    """How often."""
+
     def __enter__(self) -> Tape:
+        self._opened += 1
         self._sweeps.clear()  # what is recorded from here on belongs to the way back, too
         self._last = None
         recording.start(self)
@@ -55,6 +69,64 @@ class Tape(Recorder):
 
     def __exit__(self, *error: object) -> None:
         recording.stop(self)
+        if self.__class__ is not Tape:
+            return
+        again = self._again
+        if again is None:
+            repeats.look(self)
+        elif not again.finish():
+            again.give_up()
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            """What a tape knows that goes along another one: from here on it has to know by itself."""
+            again = self.__dict__.get("_again")
+            if again is None or name not in STATE:
+                raise AttributeError(f"a kc.Tape has no attribute {name!r}")
+            again.give_up()
+            return self.__dict__[name]
+
+    def __del__(self) -> None:
+        if self._kept is not None and not is_finalizing():
+            repeats.keep(self, self._kept)
+
+    # -- recording
+    def _launch(
+        self, plan: Plan, args: list[Any], dim: tuple[int, ...], device: str, parts: int = 1,
+        block: bytes | None = None,
+    ) -> None:  # fmt: skip
+        again = self._again
+        if again is None and plan.repeats and block is not None and self._may_repeat():
+            again = self._again = repeats.find(self, plan, parts, block)
+        if again is not None:
+            if self._goes_along(again, plan, args, dim, parts, block):
+                return
+            again.give_up()
+        self._record_launch(plan, args, dim, device, parts, block)
+
+    def _may_repeat(self) -> bool:
+        return self.__class__ is Tape and self._opened == 1 and not self.entries and not recording.outer(self)
+
+    def _goes_along(
+        self, again: Repeat, plan: Plan, args: list[Any], dim: tuple[int, ...], parts: int, block: bytes | None
+    ) -> bool:  # fmt: skip
+        if block is None:
+            return False
+        try:
+            return again.launch(plan, args, dim, parts, block)
+        except BaseException:
+            again.give_up()
+            self._record_failed(plan, args, dim, parts, block)
+            raise
+
+    def _write(self, target: Array, kind: str, source: Any) -> bool:
+        again = self._again
+        if again is not None:
+            if again.write(target, kind, source):
+                return True
+            again.give_up()
+        return super()._write(target, kind, source)
 
     @staticmethod
     def current() -> Tape | None:
@@ -88,14 +160,15 @@ class Tape(Recorder):
                 storage.wrote(now)
             if done:  # what was left in the middle is no state that backward could start from
                 self._replayed = self._seen = now
-        self._report(failure, self._codes, self._names)
+        self._report(failure, self._codes)
 
-    def _report(self, failure: Any, codes: dict[int, Any], names: dict[int, str]) -> None:
+    def _report(self, failure: Any, codes: dict[int, Any]) -> None:
         prints = _native.take_prints()
         if prints:
             reports.show_prints(prints, codes)
         if failure is not None:
-            raise reports.error_of(codes[failure.step], failure, names[failure.step])
+            code = codes[failure.step]
+            raise reports.error_of(code, failure, code.kernel)
 
     # -- going back
     @public
@@ -118,7 +191,7 @@ class Tape(Recorder):
         launches.apply_settings()
         failure = _run(sweep.program)
         del weights  # their memory was read until here
-        self._report_sweep(failure, sweep.codes)
+        self._report(failure, sweep.codes)
 
     # -- going along
     @public
@@ -141,7 +214,7 @@ class Tape(Recorder):
         push = self._push(list(directions), results, number)
         push.give(directions)
         launches.apply_settings()
-        self._report_sweep(_run(push.program), push.codes)
+        self._report(_run(push.program), push.codes)
         return {a: _result(a, stacked(push.take(k), count)) for a, k in zip(asked, results, strict=True)}
 
     @public
@@ -171,7 +244,7 @@ class Tape(Recorder):
             curve = self._sweeps[key] = Curve(self, ones, list(directions), number)
         curve.give(directions)
         launches.apply_settings()
-        self._report_sweep(_run(curve.program), curve.codes)
+        self._report(_run(curve.program), curve.codes)
         return {a: _result(a, stacked(curve.take(self._known(a)), count)) for a in given}
 
     def _entry_span(self, a: Array) -> Any:
@@ -206,9 +279,6 @@ class Tape(Recorder):
         found = {a._storage: a.root for entry in self.entries for a in entry.written if a.real is not None}
         return list(found.values())
 
-    def _report_sweep(self, failure: Any, codes: dict[int, Any]) -> None:
-        self._report(failure, codes, {failure.step: codes[failure.step].kernel} if failure is not None else {})
-
     def _prepare(self, loss: Array | None, grads: Mapping[Array, Any] | None, add: bool) -> tuple[Sweep, list[Any]]:
         """The sweep for these seeds, told where their weights are; these must live until it has run."""
         self._last = None
@@ -218,6 +288,9 @@ class Tape(Recorder):
         self._check_versions()
         # By memory, not by object: a view that is made anew for each call is the same seed.
         key = (add, *[_place(a) for a, _ in seeds])
+        if self._sweeps_are_old:
+            self._sweeps = {key: sweep for key, sweep in self._sweeps.items() if sweep.holds()}
+            self._sweeps_are_old = False
         sweep = self._sweeps.get(key)
         if sweep is None:
             sweep = self._sweeps[key] = Sweep(self, seeds, add=add)

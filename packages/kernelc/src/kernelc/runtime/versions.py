@@ -22,19 +22,34 @@ from .memory import add_copy, dense_copy
 from .seeds import Asked
 from .storage import Storage, clock
 
+STATE = (
+    "_active", "_before", "_cleared", "_clearing", "_codes", "_copies", "_forward", "_inputs", "_keepers", "_last",
+    "_ledger", "_needed", "_replayable", "_replayed", "_results", "_scratch", "_seen", "_sweeps", "_versions",
+    "_written", "entries",
+)  # fmt: skip
+"""What a tape knows of what it has recorded."""
+
 
 class Versions:
     """What a tape remembers of memory, beside its steps and programs."""
+
+    _dry: Any = None
+    """While steps are recorded that have run already (repeats.Dry)."""
 
     @public
     def __init__(self, on_overwrite: str = "copy"):
         if on_overwrite not in ("copy", "error"):
             raise WrongChoice(f"on_overwrite cannot be {on_overwrite!r}", advice='choose one of "copy", "error"')
         self.on_overwrite = on_overwrite
+        self._turn = RLock()
+        """Held by the thread whose sweep, replay or push it is."""
+        self.begin()
+
+    def begin(self) -> None:
+        """Know nothing."""
         self.entries: list[Entry] = []
         self._forward: Any = _native.Program()  # a tape that never runs again has something else that takes steps
         self._codes: dict[int, Any] = {}
-        self._names: dict[int, str] = {}
         self._needed: dict[Need, Entry] = {}
         self._copies: dict[Need, np.ndarray[Any, Any]] = {}
         self._versions: dict[Storage, int] = {}
@@ -52,31 +67,34 @@ class Versions:
         """Programs that were made for a question, backwards or along."""
         self._last: Asked | None = None
         self._replayable = True
-        self._turn = RLock()
-        """Held by the thread whose sweep, replay or push it is."""
+        self._before: dict[int, list[tuple[np.ndarray[Any, Any], Array]]] = {}
+        """By step: the copies that were made before it, and of what."""
         self._clearing, self._cleared = _native.Program(), list[np.ndarray[Any, Any]]()
 
     def _carries(self, array: Array) -> bool:
-        root = array.root
-        if root.requires_grad or array.requires_grad or root._storage in self._active:
+        if is_leaf(array) or array._storage in self._active:
             return True
         outer = recording.outer(self)
         return bool(outer) and any(other._carries(array) for other in outer)
 
+    def _carries_storage(self, storage: Storage) -> bool:
+        return storage in self._active or any(storage in other._active for other in recording.outer(self))
+
     def _activate(self, carriers: Sequence[Array]) -> None:
         """These arrays carry a gradient on this tape."""
         for a in carriers:
-            root = a.root
-            if root._storage not in self._active:
-                self._ledger.mark(root._storage)
-                self._active[root._storage] = root
-                root._carries = True
+            if a._storage not in self._active:
+                self._ledger.mark(a._storage)
+                self._active[a._storage] = a.root
+                a._storage.carries = True
 
     def _touch(self, used: Sequence[Array], entry: Entry | None = None) -> None:
         """Remember which memory belongs to this tape; nobody else may have written it in between."""
+        ledger = self._ledger
         for a in used:
             storage = a._storage
-            self._ledger.enter(a, entry)
+            if storage not in ledger.uses or ledger.foreign:
+                ledger.enter(a, entry)
             known = self._versions.setdefault(storage, storage.version)
             if known != storage.version:
                 if storage.version <= self._replayed:
@@ -105,12 +123,16 @@ class Versions:
             self._needed[new] = self._needed.pop(old)
         for entry in self.entries:
             for noted in (entry.needs, entry.finals, entry.found, entry.after):
-                noted.update({i: new for i, need in noted.items() if need == old})
+                for i in [i for i, need in noted.items() if need == old]:
+                    noted[i] = new
 
     def _bump(self, a: Array) -> None:
         storage = a._storage
         self._versions[storage] = now = clock.tick()
-        storage.wrote(now)
+        if self._dry is None:
+            storage.wrote(now)
+        else:
+            storage.version = now
         if storage not in self._written:
             self._ledger.mark(storage)
             self._written[storage] = None
@@ -130,8 +152,9 @@ class Versions:
                 raise Overwritten(f"{entry.label} overwrites what the reverse sweep of {reader.label} needs",
                                   entry.span or reader.span,
                                   advice='write to another array, or use kc.Tape(on_overwrite="copy")')  # fmt: skip
-            root = a.root
-            copy = self._copies[need] = dense_copy(root._data)
+            root, dry = a.root, self._dry
+            copy = self._copies[need] = dense_copy(root._data) if dry is None else dry.copy_of(root)
+            self._before.setdefault(len(self.entries), []).append((copy, root))
             add_copy(self._forward, copy, root._data)
             self._forward.keep(root)
 
@@ -163,3 +186,8 @@ class Versions:
                     f"{what} was written from outside after it was recorded", reader.span if reader else None,
                     advice="call tape.replay() first, so that the recorded values are those of today")  # fmt: skip
         self._seen = now
+
+
+def is_leaf(array: Array) -> bool:
+    """Whether an array is marked, or part of one that is."""
+    return array.requires_grad or (array._parent is not None and array.root.requires_grad)

@@ -9,7 +9,6 @@ from __future__ import annotations
 import struct
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
-from math import prod
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,6 +17,7 @@ from torch.autograd.function import _SingleLevelFunction
 
 from .. import _native
 from .. import types as t
+from ..codegen import SPECIAL
 from ..config import config
 from ..errors import KernelError, Overwritten
 from ..runtime import Kernel, zeros
@@ -35,7 +35,6 @@ Known = dict[Any, "Direct | None"]
 """The kinds of launches that an operation has seen; None for those that go over arrays."""
 _DTYPES = {element: dtype for dtype, element in ELEMENTS.items()}
 _MANY = 1024
-_LARGE = 1 << 16
 
 
 def launch_direct(
@@ -116,31 +115,33 @@ class _Kind(NamedTuple):
     numpy: np.dtype[Any]
 
     def zeros(self, shape: tuple[int, ...]) -> torch.Tensor:
-        if prod(shape) < _LARGE:
-            return torch.zeros(shape, dtype=self.dtype)
-        # NumPy gets zeroed pages from the system, where torch writes them itself.
+        # torch takes longer for small ones, and writes large ones, where NumPy gets zeroed pages from the system.
         return torch.from_numpy(np.zeros(shape, self.numpy))
 
     def fits(self, shape: tuple[int, ...]) -> bool:
         return len(shape) == self.ndim + len(self.trailing) and shape[self.ndim :] == self.trailing
 
-    def words(self, shape: tuple[int, ...], value: torch.Tensor | None, grad: torch.Tensor | None = None) -> bytes:
-        """The words of contiguous memory in an argument block; without pointers to what the kernel does not touch."""
-        at, grad_at = 0 if value is None else value.data_ptr(), 0 if grad is None else grad.data_ptr()
-        if at == 0 and value is not None and value.numel():
-            memory_of(value)  # its storage was freed: this says so
-        return PACKERS[self.ndim](at, grad_at, 0, 0, 0, *_sizes(shape, self.ndim, self.itemsize))
+    def address(self, tensor: torch.Tensor) -> bytes:
+        """The first word of contiguous memory in an argument block."""
+        at = tensor.data_ptr()
+        if at == 0 and tensor.numel():
+            memory_of(tensor)  # its storage was freed: this says so
+        return at.to_bytes(8, "little")
+
+
+_NOWHERE = bytes(8)
+"""The address of what a kernel does not touch."""
 
 
 @lru_cache(maxsize=4096)
-def _sizes(shape: tuple[int, ...], ndim: int, itemsize: int) -> tuple[int, ...]:
-    """Shape, strides and strides of the gradient of contiguous memory."""
+def _rest(shape: tuple[int, ...], ndim: int, itemsize: int, special: int = 0) -> bytes:
+    """The words of contiguous memory that follow the two addresses."""
     strides, step = [], itemsize
     for n in reversed(shape):
         strides.append(step)
         step *= n
     strides = strides[::-1][:ndim]
-    return (*shape[:ndim], *strides, *strides)
+    return PACKERS[ndim](0, 0, 0, special, 0, *shape[:ndim], *strides, *strides)[16:]
 
 
 class Direct:
@@ -149,6 +150,9 @@ class Direct:
     def __init__(self, plan: Plan, kinds: list[_Kind | None], inputs: int):
         self.plan, self.kinds, self.inputs = plan, kinds, inputs
         self.adjoints: dict[frozenset[int], _Adjoint] = {}
+        self.asked: dict[tuple[bool, ...], _Adjoint] = {}
+        """Adjoints by the flags of torch."""
+        self.types = tuple(plan.kernel.params.values())
 
     def grid(self, dim: Any) -> tuple[int, bytes]:
         """The number of threads, and the first words of the argument block."""
@@ -164,25 +168,28 @@ class Direct:
     def forward(
         self, total: int, head: bytes, args: Sequence[Any], shapes: Sequence[tuple[Any, Any]]
     ) -> list[torch.Tensor]:  # fmt: skip
-        plan, kept = self.plan, []
+        plan, words, kept = self.plan, [head], []
         try:
-            words = [head]
             for a, kind, pack in zip(args, self.kinds, plan.packers, strict=False):
                 if kind is not None:
-                    a = dense(a, kind)
+                    shape = a.shape
+                    a = dense(a, kind, shape)
                     kept.append(a)
-                    words.append(kind.words(a.shape, a))
+                    words += (kind.address(a), _NOWHERE, _rest(shape, kind.ndim, kind.itemsize))
                 elif pack is not None:
                     words.append(pack(a))
         except (KernelError, TypeError, struct.error):
             raise Unfit from None
         outputs = []
-        for kind, (shape, dtype) in zip(self.kinds[self.inputs :], shapes, strict=True):
+        for kind, (size, dtype) in zip(self.kinds[self.inputs :], shapes, strict=True):
             assert kind is not None
-            made = kind.zeros(_full(kind, shape, dtype))
+            full = _full(kind, size, dtype)
+            made = kind.zeros(full)
             outputs.append(made)
-            words.append(kind.words(made.shape, made))
-        self.run(plan.binaries[total >= plan.width] or prepare(plan, total), words, total)
+            words += (kind.address(made), _NOWHERE, _rest(full, kind.ndim, kind.itemsize))
+        binary = plan.binaries[total >= plan.width] or prepare(plan, total)
+        _check(binary, total)
+        self.run(binary, words, total)
         return outputs
 
     def full(self, shapes: Sequence[tuple[Any, Any]]) -> list[tuple[int, ...]]:
@@ -205,12 +212,13 @@ class Direct:
         return found
 
     def pull(
-        self, head: bytes, total: int, seeds: frozenset[int], args: Sequence[Any], saved: Mapping[int, torch.Tensor],
-        shapes: Sequence[Any], grads: Sequence[torch.Tensor | None],
+        self, head: bytes, total: int, dim: Any, adjoint: _Adjoint, args: Sequence[Any],
+        saved: Mapping[int, torch.Tensor], shapes: Sequence[Any], grads: Sequence[torch.Tensor | None],
     ) -> list[torch.Tensor | None]:  # fmt: skip
-        """The gradients of the arguments `seeds`. `args` has the shapes of tensors, `saved` those that are read."""
-        adjoint = self.adjoint(seeds)
-        active, values, binary = adjoint.active, adjoint.values, adjoint.binary(total)
+        """The gradients of the arguments that the adjoint is for. `args` has the shapes of tensors, `saved` those that
+        are read. Nobody looks at these operations: gradients of gradients are made elsewhere."""
+        active, values, seeds, binary = adjoint.active, adjoint.values, adjoint.seeds, adjoint.binary(total)
+        grid = (dim,) if dim.__class__ is int else tuple(dim)
         results: list[torch.Tensor | None] = []
         words, kept = [head], []
         for i, (a, kind, pack) in enumerate(zip(args, self.kinds, self.plan.packers, strict=False)):
@@ -219,26 +227,41 @@ class Direct:
                 results.append(None)
                 words.append(pack(a))
                 continue
-            value = dense(saved[i].detach(), kind) if i in values else None
-            grad = kind.zeros(a) if i in seeds else None
-            kept.append(value)
-            results.append(grad)
-            words.append(kind.words(a, value, grad))
+            if i in values:
+                value = dense(saved[i], kind, a)
+                kept.append(value)
+                words.append(kind.address(value))
+            else:
+                words.append(_NOWHERE)
+            if i in seeds:
+                # Where each thread writes its own element, all of it is written, and nothing has to be cleared.
+                special = i in binary.first and a[: kind.ndim] == grid
+                grad = torch.empty(a, dtype=kind.dtype) if special else kind.zeros(a)
+                results.append(grad)
+                words += (kind.address(grad), _rest(a, kind.ndim, kind.itemsize, SPECIAL if special else 0))
+            else:
+                results.append(None)
+                words += (_NOWHERE, _rest(a, kind.ndim, kind.itemsize))
         for i, (shape, given) in enumerate(zip(shapes, grads, strict=True), self.inputs):
-            kind, grad = self.kinds[i], None
+            kind, special = self.kinds[i], False
             assert kind is not None
-            if i in active and given is not None:
+            if i not in active:
+                words += (_NOWHERE, _NOWHERE, _rest(shape, kind.ndim, kind.itemsize))
+                continue
+            if given is None:
+                weights = kind.zeros(shape)
+            elif i in binary.taken and shape[: kind.ndim] == grid and _is_plain(given):
+                special, weights = True, given  # only read
+            else:
                 # The adjoint clears what it has passed on: never the caller's own.
-                grad = given.detach().clone(memory_format=torch.contiguous_format)
-            elif i in active:
-                grad = kind.zeros(shape)
-            kept.append(grad)
-            words.append(kind.words(shape, None, grad))
+                weights = given.clone(memory_format=torch.contiguous_format)
+            kept.append(weights)
+            words += (_NOWHERE, kind.address(weights))
+            words.append(_rest(shape, kind.ndim, kind.itemsize, SPECIAL if special else 0))
         self.run(binary, words, total)
         return results
 
     def run(self, binary: Any, words: list[bytes], total: int) -> None:
-        _checked(binary, total)
         failure = _native.launch(binary.entry, b"".join(words), total, binary.parallel)
         if failure is not None or binary.prints:
             report(binary.code, failure, self.plan.kernel.name)
@@ -262,20 +285,26 @@ class _Adjoint:
             if plan.variant.served(seeds, plan.contiguous, total) != seeds:
                 raise Unfit  # an adjoint that brings more than was asked for runs over arrays
             (self.binaries[fills],) = plan.variant.binaries([("adjoint", seeds)], plan.contiguous, total)
-        return _checked(self.binaries[fills], total)
+        binary = self.binaries[fills]
+        _check(binary, total)
+        return binary
 
 
-def _checked(binary: Any, total: int) -> Any:
-    if (binary.strips or binary.rows) and total >= _MANY:
+def _check(binary: Any, total: int) -> None:
+    if total >= _MANY and (binary.strips or binary.rows):
         raise Unfit  # sums of many threads over shared elements are run in strips, over arrays
-    return binary
 
 
-def dense(tensor: torch.Tensor, kind: _Kind) -> torch.Tensor:
+def dense(tensor: torch.Tensor, kind: _Kind, shape: tuple[int, ...]) -> torch.Tensor:
     """A tensor whose elements lie side by side: itself, or a copy."""
-    if not tensor.is_cpu or tensor.layout is not torch.strided or tensor.is_neg() or not kind.fits(tensor.shape):
+    if not kind.fits(shape) or not tensor.is_cpu or tensor.layout is not torch.strided or tensor.is_neg():
         raise Unfit
     return tensor if tensor.is_contiguous() else tensor.contiguous()
+
+
+def _is_plain(tensor: torch.Tensor) -> bool:
+    """Whether the memory of a tensor on the CPU is its content as it is."""
+    return tensor.layout is torch.strided and tensor.is_cpu and not tensor.is_neg() and tensor.is_contiguous()
 
 
 def _full(kind: _Kind, shape: Any, dtype: Any) -> tuple[int, ...]:
@@ -295,31 +324,46 @@ class _Operation(_SingleLevelFunction):
 
     @staticmethod
     def forward(ctx: Any, again: Any, direct: Direct, dim: Any, shapes: Sequence[tuple[Any, Any]], *args: Any) -> Any:
-        seeds = frozenset([i for i, wants in enumerate(ctx.needs_input_grad[4:]) if wants])
-        adjoint = direct.adjoint(seeds)
+        asked = ctx.needs_input_grad
+        adjoint = direct.asked.get(asked)
+        if adjoint is None:
+            adjoint = direct.adjoint(frozenset(i for i, wants in enumerate(asked[4:]) if wants))
+            direct.asked[asked] = adjoint
         total, head = direct.grid(dim)
         adjoint.binary(total)
         outputs = direct.forward(total, head, args, shapes)
-        active = adjoint.active
-        constant = [x for i, x in enumerate(outputs, direct.inputs) if i not in active]
-        if constant:
-            ctx.mark_non_differentiable(*constant)
-        ctx.set_materialize_grads(False)
+        if len(outputs) != 1 or direct.inputs not in adjoint.active:
+            active = adjoint.active
+            constant = [x for i, x in enumerate(outputs, direct.inputs) if i not in active]
+            if constant:
+                ctx.mark_non_differentiable(*constant)
+            ctx.set_materialize_grads(False)
         ctx.save_for_backward(*[args[i] for i in adjoint.values])
-        ctx.again, ctx.direct, ctx.seeds, ctx.dim, ctx.total, ctx.head = again, direct, seeds, dim, total, head
-        kinds = direct.plan.kernel.params.values()
-        ctx.args = [a.shape if isinstance(a, torch.Tensor) else kept(k, a) for a, k in zip(args, kinds, strict=False)]
-        ctx.shapes = [x.shape for x in outputs]
+        known = [a.shape if of is not None else kept(kind, a)
+                 for a, of, kind in zip(args, direct.kinds, direct.types, strict=False)]  # fmt: skip
+        ctx.call = (again, direct, adjoint, dim, total, head, known, [x.shape for x in outputs])
         return tuple(outputs)
 
     @staticmethod
     def backward(ctx: Any, *grads: Any) -> Any:
-        direct, seeds = ctx.direct, ctx.seeds
-        saved = dict(zip(direct.adjoint(seeds).values, _unpack(ctx), strict=True))
+        again, direct, adjoint, dim, total, head, args, shapes = ctx.call
+        saved = dict(zip(adjoint.values, _unpack(ctx), strict=True))
         if torch.is_grad_enabled() or is_seen(grads):
-            return (None, None, None, None, *ctx.again(ctx, saved, grads))
-        results = direct.pull(ctx.head, ctx.total, seeds, ctx.args, saved, ctx.shapes, grads)
-        return (None, None, None, None, *results)
+            return (None, None, None, None, *again(Called(*ctx.call), saved, grads))
+        return (None, None, None, None, *direct.pull(head, total, dim, adjoint, args, saved, shapes, grads))
+
+
+class Called(NamedTuple):
+    """What a node keeps of its call beside tensors. `args` has the shapes of these, `shapes` those of the outputs."""
+
+    again: Any
+    direct: Direct
+    adjoint: _Adjoint
+    dim: Any
+    total: int
+    head: bytes
+    args: list[Any]
+    shapes: list[Any]
 
 
 def _unpack(ctx: Any) -> Any:
@@ -328,6 +372,6 @@ def _unpack(ctx: Any) -> Any:
     except RuntimeError as error:
         if "inplace" not in str(error):
             raise
-        name = ctx.direct.plan.kernel.name
+        name = ctx.call[1].plan.kernel.name
         raise Overwritten(f"{name}: an argument was changed in place, but the reverse sweep needs it",
                           advice="change a copy: x = x.clone()") from error  # fmt: skip

@@ -30,12 +30,13 @@ class CallTape(Tape):
     def __init__(self) -> None:
         super().__init__()
         self._forward = _Nothing()
+        self._ledger.detached = True
         self.watched: dict[Storage, int] = {}
         self.born = 0
         alive.add(id(self))
 
-    def __del__(self) -> None:
-        alive.discard(id(self))
+    def __del__(self, known: set[int] = alive) -> None:  # the name may be gone when the interpreter ends
+        known.discard(id(self))
 
     def leads_to(self, a: Array) -> bool:
         """Whether an output depends on an input that requires a gradient."""
@@ -89,7 +90,7 @@ class CallTape(Tape):
         apply_settings()
         failure = sweep.program.run()
         del weights  # their memory was read until here
-        self._report(failure, sweep.codes, {step: code.kernel for step, code in sweep.codes.items()})
+        self._report(failure, sweep.codes)
 
 
 def keep_for_readers(targets: Sequence[Array]) -> None:
@@ -104,7 +105,9 @@ def keep_for_readers(targets: Sequence[Array]) -> None:
 class Guard(Tape):
     """Records nothing, but keeps what the reverse sweeps of earlier calls will read."""
 
-    def _launch(self, plan: Plan, args: list[Any], dim: tuple[int, ...], device: str, parts: int = 1) -> None:
+    def _launch(
+        self, plan: Plan, args: list[Any], dim: tuple[int, ...], device: str, parts: int = 1, block: bytes | None = None
+    ) -> None:
         keep_for_readers([args[i] for i in plan.written])
         run(plan, args, dim, device, parts)
 

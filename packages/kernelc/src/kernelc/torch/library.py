@@ -61,6 +61,8 @@ def _fake_pull(
 
 # -- over a batch
 def _batched_push(info: Any, in_dims: Any, spec: str, tensors: Any, *rest: Any) -> tuple[list[Tensor], list[int]]:
+    if not info.batch_size:
+        return _none_of(_fake_push(spec, _element(tensors, in_dims[1]), *rest))
     rows = _rows(info.batch_size, tensors, in_dims[1])
     if not (is_seen(tensors) or wants_graph(tensors)):  # nobody else looks: without torch's dispatcher in between
         return _stacked([specs[spec].push(row, *rest) for row in rows])
@@ -70,6 +72,8 @@ def _batched_push(info: Any, in_dims: Any, spec: str, tensors: Any, *rest: Any) 
 def _batched_pull(
     info: Any, in_dims: Any, spec: str, tensors: Any, weights: Any, *rest: Any
 ) -> tuple[list[Tensor], list[int]]:
+    if not info.batch_size:
+        return _none_of(_fake_pull(spec, _element(tensors, in_dims[1]), weights, *rest))
     rows, sides = _rows(info.batch_size, tensors, in_dims[1]), _rows(info.batch_size, weights, in_dims[2])
     if not (is_seen([*tensors, *weights]) or wants_graph([*tensors, *weights])):
         return _stacked([specs[spec].pull(row, side, *rest) for row, side in zip(rows, sides, strict=True)])
@@ -80,6 +84,17 @@ def _rows(size: int, tensors: Sequence[Tensor], dims: Sequence[int | None]) -> l
     """The tensors of each element of the batch."""
     cut = [[x] * size if d is None else x.unbind(d) for x, d in zip(tensors, dims, strict=True)]
     return [list(row) for row in zip(*cut, strict=True)]
+
+
+def _element(tensors: Sequence[Tensor], dims: Sequence[int | None]) -> list[Tensor]:
+    """What an element of a batch would look like, where there is none."""
+    shapes = [[n for k, n in enumerate(x.shape) if k != d] for x, d in zip(tensors, dims, strict=True)]
+    return [x.new_empty(shape) for x, shape in zip(tensors, shapes, strict=True)]
+
+
+def _none_of(like: list[Tensor]) -> tuple[list[Tensor], list[int]]:
+    """The results of an empty batch."""
+    return [x.new_empty((0, *x.shape)) for x in like], [0] * len(like)
 
 
 def _stacked(made: list[list[Tensor]]) -> tuple[list[Tensor], list[int]]:

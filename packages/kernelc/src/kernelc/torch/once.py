@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import copy
 from typing import Any
 
 import torch
@@ -46,4 +47,4 @@ class _Once(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, *grads: Any) -> Any:
-        raise ctx.error
+        raise copy(ctx.error)  # what is raised refers to the frames that it left, and these to the graph: a circle

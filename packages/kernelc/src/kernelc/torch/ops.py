@@ -16,7 +16,7 @@ from ..errors import WrongUse, public
 from ..runtime import Kernel, launch
 from ..structs import gathered, spread
 from .calls import ELEMENTS, apply
-from .direct import Known, launch_direct
+from .direct import Called, Known, launch_direct
 from .library import LIBRARY, SAFE, pull, push
 from .sharing import is_seen
 from .specs import outputs_of, spec_of, token
@@ -138,13 +138,14 @@ class Operation(CustomOpDef):
         return self._through_library(args, *self._sizes(args))
 
     # -- a reverse sweep that has derivatives
-    def _again_direct(self, ctx: Any, saved: Mapping[int, torch.Tensor], grads: Sequence[Any]) -> list[Any]:
-        kinds = ctx.direct.kinds
+    def _again_direct(self, call: Called, saved: Mapping[int, torch.Tensor], grads: Sequence[Any]) -> list[Any]:
+        kinds = call.direct.kinds
         # What the adjoint does not read may be anything: nothing was kept of it.
         args = [a if kind is None else saved[i] if i in saved else torch.zeros((), dtype=kind.dtype).expand(a)
-                for i, (a, kind) in enumerate(zip(ctx.args, kinds, strict=False))]  # fmt: skip
-        shapes = [(tuple(s)[: kind.ndim], None) for s, kind in zip(ctx.shapes, kinds[ctx.direct.inputs :], strict=True)]
-        return self._again(args, ctx.dim, shapes, sorted(ctx.seeds), grads)
+                for i, (a, kind) in enumerate(zip(call.args, kinds, strict=False))]  # fmt: skip
+        made = zip(call.shapes, kinds[call.direct.inputs :], strict=True)
+        shapes = [(tuple(s)[: kind.ndim], None) for s, kind in made if kind is not None]
+        return self._again(args, call.dim, shapes, sorted(call.adjoint.seeds), grads)
 
     def _again(
         self, args: Sequence[Any], grid: Any, shapes: Sequence[tuple[Any, Any]], wanted: Sequence[int],

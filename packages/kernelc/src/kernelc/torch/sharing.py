@@ -18,6 +18,7 @@ from ..runtime.memory import Data, is_on_gpu, numpy_of
 _PLAIN = torch.Tensor.__torch_dispatch__
 # Of torch.autograd.grad(is_grads_batched=True) and torch.autograd.functional: the vmap before that of torch.func.
 _is_batched = torch._C._functorch.is_legacy_batchedtensor
+_transforms, _modes = torch._C._are_functorch_transforms_active, torch._C._len_torch_dispatch_stack
 _is_wrapped = torch._C._functorch.is_functorch_wrapped_tensor
 _KEYS = torch._C._TorchDispatchModeKey
 _TRACERS = (_KEYS.FAKE, _KEYS.PROXY, _KEYS.FUNCTIONAL)
@@ -52,9 +53,7 @@ def tensor_of(a: Array) -> torch.Tensor:
 
 def is_seen(args: Sequence[Any]) -> bool:
     """Whether torch has to see an operator: a transform or a mode is active, or a tensor holds no memory of its own."""
-    if torch._C._are_functorch_transforms_active() or torch._C._len_torch_dispatch_stack():
-        return True
-    if forward_ad._current_level >= 0:
+    if _transforms() or _modes() or forward_ad._current_level >= 0:
         return True
     for a in args:  # a loop: this runs in every call
         if isinstance(a, torch.Tensor) and (a.__class__.__torch_dispatch__ is not _PLAIN or _is_batched(a)):

@@ -211,7 +211,8 @@ class Spec:
             direct.check(args)
             total, head = direct.grid(dim)
             known = [a.shape if isinstance(a, torch.Tensor) else a for a in args]
-            return direct.pull(head, total, seeds, known, dict(enumerate(args)), direct.full(shapes), weights)
+            adjoint, saved = direct.adjoint(seeds), dict(enumerate(args))
+            return direct.pull(head, total, dim, adjoint, known, saved, direct.full(shapes), weights)
         except Unfit:
             return None
 

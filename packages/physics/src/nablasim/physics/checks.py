@@ -72,9 +72,14 @@ def indices(name: str, value: ArrayLike, width: int, count: int, what: str) -> N
     return array.astype(np.int32)
 
 
+def is_number(value: Any) -> bool:
+    """Whether it is one real number: a text that looks like one is none."""
+    return np.ndim(value) == 0 and np.asarray(value).dtype.kind in "biuf"
+
+
 def check_counts(dt: float, steps: int, every: int, substeps: int) -> None:
     """Refuse what no rollout can do."""
-    if not (np.isfinite(dt) and dt > 0):
+    if not is_number(dt) or not (np.isfinite(dt) and dt > 0):
         raise ValueError(f"dt must be positive, and is {dt}")
     for name, value, least in (("steps", steps, 0), ("every", every, 1), ("substeps", substeps, 1)):
         if not isinstance(value, (int, np.integer)) or value < least:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from nablasim.render.either import is_tensor, plain
+from nablasim.render.either import below, is_tensor, plain
 
 
 # -- settings
@@ -38,7 +38,7 @@ def check_number(name: str, value: Any, *, positive: bool = False) -> float:
 
 # -- arrays
 def check_finite(name: str, value: Any) -> None:
-    found = plain(value)
+    found = plain(below(value, whole=True) if is_tensor(value) else value)
     if found.dtype.kind not in "biuf":
         raise ValueError(f"{name} must be numbers, not {value!r}")
     if found.dtype.kind == "f" and not np.isfinite(found).all():

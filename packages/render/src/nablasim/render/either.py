@@ -36,9 +36,36 @@ def library(*values: Any) -> Any:
 
 
 def plain(value: Any) -> Any:
-    """The numbers of a value, as NumPy has them."""
+    """The numbers of a value, as NumPy has them; of a batch of `torch.func.vmap` those of its first element."""
     check_no_mask(value)
-    return value.detach().cpu().numpy() if is_tensor(value) else np.asarray(value)
+    return numbers(below(value)) if is_tensor(value) else np.asarray(value)
+
+
+def numbers(tensor: Any) -> Any:
+    """Those of a tensor, wherever it is."""
+    import torch
+
+    with torch._C._DisableFuncTorch():  # Inside of a transform what is detached would be wrapped again.
+        return tensor.detach().cpu().numpy()
+
+
+def below(tensor: Any, *, whole: bool = False) -> Any:
+    """What lies below the transforms of `torch.func`; of a batch its first element, or the `whole` of it."""
+    import torch
+    from torch._C import _functorch
+
+    while _functorch.is_functorch_wrapped_tensor(tensor):
+        batch = _functorch.maybe_get_bdim(tensor) if _functorch.is_batchedtensor(tensor) else -1
+        tensor = _functorch.get_unwrapped(tensor)
+        if batch >= 0 and not whole:
+            with torch._C._DisableFuncTorch():
+                tensor = tensor.select(batch, 0)
+    return tensor
+
+
+def is_mapped(value: Any) -> bool:
+    """Whether a tensor stands for a batch of `torch.func.vmap`, each element with numbers of its own."""
+    return is_tensor(value) and below(value, whole=True).ndim > value.ndim
 
 
 def as_one(xp: Any, value: Any, *others: Any) -> Any:

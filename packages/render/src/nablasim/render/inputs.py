@@ -27,7 +27,7 @@ from nablasim.render.checks import (
     check_which,
     is_several,
 )
-from nablasim.render.either import check_no_mask, concatenated, is_tensor
+from nablasim.render.either import below, check_no_mask, concatenated, is_mapped, is_tensor, numbers
 from nablasim.render.kernels.bands import copy_points
 from nablasim.render.lights import Light, Material, pack
 
@@ -106,12 +106,12 @@ def gather(
     if mesh.get("objects") is not None:
         check_objects(_numpy(mesh["objects"]), face_count)
         objects[:face_count] = _numpy(mesh["objects"])
-    depth = _depths(found["vertices"], found["pose"])
-    if warns:
+    depth, mapped = _depths(found["vertices"], found["pose"]), is_mapped(found["vertices"]) or is_mapped(found["pose"])
+    if warns and not mapped:
         _say_what_is_lost(depth, _numpy(found["faces"])[:face_count], objects, near)
     return Inputs(
         list(found), list(found.values()), frames, face_count, is_batch, on_tape, camera.perspective, other.perspective,
-        on_tape or bool((depth < near + 1e-5 * abs(near)).any() or (depth > far - 1e-5 * abs(far)).any()),
+        on_tape or mapped or bool((depth < near + 1e-5 * abs(near)).any() or (depth > far - 1e-5 * abs(far)).any()),
         packed is not None, packed is not None and packed.shines, packed is not None and packed.harmonics, objects,
         repeats, mixed, packed.directions if packed is not None else 0,
     )  # fmt: skip
@@ -237,7 +237,7 @@ def is_array(value: Any) -> bool:
 
 def _numpy(value: Any) -> Any:
     if is_tensor(value):
-        return value.detach().cpu().numpy()
+        return numbers(below(value))
     return value.numpy() if is_array(value) else np.asarray(value)
 
 

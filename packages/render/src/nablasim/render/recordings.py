@@ -18,10 +18,15 @@ import torch
 from torch.autograd import forward_ad
 
 import kernelc as kc
-from kernelc.torch import once
+from kernelc.torch import follow, once
+from nablasim.render.either import below, is_mapped
 
 MOST_IDLE = 8
 """How many recordings a renderer keeps for later."""
+
+FIRST_ONLY = (
+    "pictures have a first derivative only: leave out create_graph=True, or take differences of the gradient"
+)
 
 Draw = Callable[[dict[str, Any], dict[str, Any]], tuple[list[Any], list[tuple[Any, Any]]]]
 """From arrays and numbers (arrays of one element) to pictures, and the lists that have to be long enough."""
@@ -111,6 +116,9 @@ def run(
     numbers: Mapping[str, float],
 ) -> list[torch.Tensor]:  # fmt: skip
     """Draw pictures of tensors: one node of torch's graph, where one of them requires a gradient."""
+    if any(map(torch._C._functorch.is_functorch_wrapped_tensor, tensors)):
+        op = Drawing(pool, key, draw, names, tensors, numbers)
+        return list(follow(op, [tensors[i] for i in op.leaves]))
     if any(map(_moves, tensors)) or (torch.is_grad_enabled() and any(x.requires_grad for x in tensors)):
         return list(_Pictures.apply(pool, key, draw, names, numbers, *tensors))
     recording, key = _recorded(pool, key, draw, names, tensors, (False,) * len(tensors), numbers)
@@ -144,6 +152,56 @@ def _recorded(
     return found, key
 
 
+class Drawing:
+    """Pictures as a function of the inputs that move or ask for gradients: see `kernelc.torch.Followed`."""
+
+    name = "a picture"
+
+    def __init__(
+        self, pool: Pool, key: Hashable, draw: Draw, names: Sequence[str], tensors: Sequence[Any],
+        numbers: Mapping[str, float],
+    ):  # fmt: skip
+        self.pool, self.how, self.numbers = pool, (key, draw, names), numbers
+        reals = [x.dtype.is_floating_point for x in tensors]
+        for name, x, real in zip(names, tensors, reals):
+            if not real and is_mapped(x):
+                raise TypeError(f"vmap goes over {name}, which are whole numbers: draw such pictures one by one")
+        wrapped = torch._C._functorch.is_functorch_wrapped_tensor
+        self.leaves = [i for i, x in enumerate(tensors) if reals[i] and (wrapped(x) or x.requires_grad)]
+        self.tensors = [x if real else below(x) for x, real in zip(tensors, reals)]
+
+    def _drawn(self, values: Sequence[Any], needs: bool, look: Callable[[Recording], list[Any]]) -> list[Any]:
+        """What there is to see of a recording that has drawn these values."""
+        given = dict(zip(self.leaves, values))
+        tensors = [torch.from_numpy(given[i]) if i in given else x for i, x in enumerate(self.tensors)]
+        asks = [needs and i in given for i in range(len(tensors))]
+        recording, key = _recorded(self.pool, *self.how, tensors, asks, self.numbers)
+        found = look(recording)
+        self.pool.give_back(key, recording)
+        return found
+
+    def run(self, values: list[Any]) -> list[Any]:
+        return self._drawn(values, False, lambda r: [x.numpy() for x in r.results()])
+
+    def pull(self, values: list[Any], seeds: Sequence[Any]) -> list[Any]:
+        given = [None if g is None else torch.from_numpy(g) for g in seeds]
+        found = self._drawn(values, True, lambda r: r.gradients(given))
+        return [np.zeros_like(v) if found[i] is None else found[i].numpy() for i, v in zip(self.leaves, values)]
+
+    def push(self, values: list[Any], ways: Sequence[Any]) -> list[Any]:
+        moving = {i: torch.from_numpy(w) for i, w in zip(self.leaves, ways) if w is not None}
+        count = len(next(iter(moving.values())))
+
+        def look(recording: Recording) -> list[Any]:
+            found = zip(recording.tangents(moving), recording.outputs)
+            return [np.zeros((count, *a.numpy().shape), a.numpy().dtype) if x is None else x.numpy() for x, a in found]
+
+        return self._drawn(values, True, look)
+
+    def bend(self, *given: Any) -> tuple[list[Any], list[Any]]:
+        raise TypeError(FIRST_ONLY)
+
+
 class _Pictures(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, pool: Pool, key: Hashable, draw: Draw, names: Any, numbers: Any, *tensors: Any) -> Any:
@@ -167,9 +225,7 @@ class _Pictures(torch.autograd.Function):
     def backward(ctx: Any, *grads: Any) -> Any:
         (ticket,) = ctx.saved_tensors
         found = _lent[int(ticket)].gradients(grads)
-        error = TypeError("pictures have a first derivative only: leave out create_graph=True, or take differences "
-                          "of the gradient")  # fmt: skip
-        return (None, None, None, None, None, *once(ctx, found, grads, error))
+        return (None, None, None, None, None, *once(ctx, found, grads, TypeError(FIRST_ONLY)))
 
 
 _lent: dict[int, Recording] = {}

@@ -17,7 +17,6 @@ import kernelc as kc
 from nablasim.render import pictures, recordings
 from nablasim.render.camera import Camera
 from nablasim.render.checks import check_choice, check_number, check_size
-from nablasim.render.either import is_tensor
 from nablasim.render.inputs import Inputs, gather
 from nablasim.render.lights import Directional, Light, Material, check_lights
 from nablasim.render.mesh import Mesh
@@ -215,9 +214,6 @@ class Renderer(torch.nn.Module):
     ) -> tuple[Inputs, list[str], tuple[int, int]]:  # fmt: skip
         """Check a call: what goes in, the names of the pictures, and their size."""
         self.check()
-        if any(torch._C._functorch.is_functorch_wrapped_tensor(x) for x in (vertices, *given.values()) if is_tensor(x)):
-            raise TypeError("transforms of torch.func do not reach through pictures: use renderer.jvp(…, tangents=…), "
-                            "torch.autograd.forward_ad or backward()")  # fmt: skip
         names = [output] if isinstance(output, str) else list(output)
         for name in names or [""]:
             check_choice("output", name, OUTPUTS)

@@ -11,6 +11,7 @@ import os
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from numbers import Integral
 from pathlib import Path
 from typing import Any
 
@@ -130,9 +131,12 @@ def fit(
     save: a file; what has been done is kept there, and a later call goes on from it
     mark: anything else that tells this fit from others, so that what is kept is not taken for another one's
     progress: show it; by default where somebody watches a terminal
+    options: rate=, of "adam"
     """
     method = method or ("lm" if problem.space.size <= MANY else "lbfgs")
     _check(method, horizon, starts, start, problem)
+    if options.keys() - ({"rate"} if method == "adam" else set()):
+        raise TypeError(f"fit() got options that {method!r} does not have: {', '.join(map(repr, options))}")
     settings = {"method": method, "horizon": horizon, "starts": starts, "seed": seed, "steps": steps,
                 "tolerance": tolerance, "agree": agree}  # fmt: skip
     began = time.perf_counter()
@@ -223,14 +227,14 @@ def _check(method: str, horizon: str, starts: int, start: Mapping[str, ArrayLike
             raise ValueError(f"{what} is one of {', '.join(map(repr, known))}, not {value!r}")
     if method == "lm" and any(p.smooth for p in problem.space.params):
         raise ValueError('smooth is for method="lbfgs" or "adam"')
-    if starts < 1:
+    if not isinstance(starts, Integral) or starts < 1:
         raise ValueError(f"starts is how many starts there are, from 1 on, not {starts}")
     for param in problem.space.params:
         if start is not None and param.name not in start:
             raise KeyError(f"start has no value of {param.name!r}: give one for each of the params")
         if start is not None and param.bounds is not None:
             guess = np.asarray(start[param.name], np.float64)
-            if (guess < param.bounds[0]).any() or (guess > param.bounds[1]).any():
+            if not ((guess >= param.bounds[0]) & (guess <= param.bounds[1])).all():
                 raise ValueError(f"{param.name}: the guess {guess} is outside of the bounds {param.bounds}")
 
 

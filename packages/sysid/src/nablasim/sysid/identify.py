@@ -7,7 +7,7 @@ fit = case.fit()
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -120,8 +120,13 @@ def prepare(
     script, unknown, said = settled(script, video, fps, look)
     stage = Stage(script)
     wanted = params(stage, estimate)
-    asked = {p.name for p in wanted}
-    found = [*wanted, *(p for p in unknown if p.name not in asked)]
+    asked, nuisances = {p.name for p in wanted}, {p.name for p in unknown}
+    # What the track says of it is where its search begins.
+    wanted = [
+        replace(p, start=np.asarray(stage.model[p.target])) if f"{p.name}_off" in nuisances else p for p in wanted
+    ]
+    # What is asked for is no nuisance beside itself: `ball.velocity` is what `ball.velocity_off` moves.
+    found = [*wanted, *(p for p in unknown if p.name.removesuffix("_off") not in asked)]
     watched = watch(stage, video, fps=fps)
     problem = Problem(stage.model, target=watched.seen, observe=stage.observe(), dt=watched.dt, params=found)
     return Case(stage, watched.seen, watched.whole, problem, [*watched.notes, *said, *_warnings(problem, stage)])

@@ -63,10 +63,10 @@ class TriMesh:
     # ------------------------------------------------------------------------------------------------------ makers
     @classmethod
     def load(cls, path: Path, *, merge: bool | None = None, drop_degenerate: bool = False) -> TriMesh:
-        """Read a surface: obj, stl, ply, off, gltf, glb, or the triangles of msh, vtk, vtu.
+        """Read a surface: obj, stl, ply, off, gltf, glb, dae, or the triangles of msh, vtk, vtu.
 
         `merge` joins vertices at the same place; by default that is done for formats that repeat them for every
-        triangle or seam (stl, gltf, glb). `drop_degenerate` leaves out triangles with a corner twice instead of
+        triangle or seam (stl, gltf, glb, dae). `drop_degenerate` leaves out triangles with a corner twice instead of
         refusing the file.
         """
         from nablasim.physics.io import load_surface

@@ -101,6 +101,15 @@ class Motor:
     target: float = 0.0
 
 
+@dataclass(frozen=True)
+class Mimic:
+    """The joint follows another: q = ratio · q of the leader + offset."""
+
+    leader: str
+    ratio: float = 1.0
+    offset: float = 0.0
+
+
 # -- checks
 def placed(where: str, shape: Geometry, pos: ArrayLike, rot: ArrayLike) -> Placed:
     return Placed(shape, shaped(f"{where}: pos", pos, (3,)), quat_of(where, rot))

@@ -14,10 +14,12 @@ from nablasim.physics.checks import nearest, shaped
 from nablasim.physics.errors import RobotError
 from nablasim.physics.geometry.robot_parts import (
     KINDS,
+    SINGLE,
     WORLD,
     Floats,
     Joint,
     Link,
+    Mimic,
     Motor,
     Placed,
     axis_of,
@@ -37,6 +39,7 @@ class Robot:
     _links: dict[str, Link] = field(default_factory=dict)
     _joints: dict[str, Joint] = field(default_factory=dict)
     _motors: dict[str, Motor] = field(default_factory=dict)
+    _mimics: dict[str, Mimic] = field(default_factory=dict)
     exclusions: set[frozenset[str]] = field(default_factory=set)
     """Pairs of links that never touch each other."""
     initial: dict[str, Floats] = field(default_factory=dict)
@@ -62,6 +65,11 @@ class Robot:
         return dict(self._motors)
 
     @property
+    def mimics(self) -> dict[str, Mimic]:
+        """What joints follow, by the name of the joint that does."""
+        return dict(self._mimics)
+
+    @property
     def coords(self) -> int:
         """How many numbers q has."""
         return sum(joint.coords for joint in self._joints.values())
@@ -82,18 +90,20 @@ class Robot:
         return self._joints[name]
 
     def start(self) -> Floats:
-        """q where every joint is where it was drawn, or inside its limits."""
-        parts: list[list[float]] = []
-        for joint in self._joints.values():
-            turn = [0.0, 0.0, 0.0, 1.0]
-            if joint.name in self.initial:
-                parts.append(list(self.initial[joint.name]))
-            elif joint.kind in ("spherical", "free"):
-                parts.append(turn if joint.kind == "spherical" else [0.0, 0.0, 0.0, *turn])
-            else:
-                low, high = joint.limits or (-math.inf, math.inf)
-                parts.append([min(max(joint.ref, low), high)] * joint.coords)
-        return np.array([number for part in parts for number in part], np.float64)
+        """q where every joint is where it was drawn, or inside its limits, or where the one is that it follows."""
+        return np.array([number for name in self._joints for number in self._start_of(name)], np.float64)
+
+    def _start_of(self, name: str) -> list[float]:
+        joint, turn = self._joints[name], [0.0, 0.0, 0.0, 1.0]
+        if name in self._mimics:
+            mimic = self._mimics[name]
+            return [mimic.ratio * self._start_of(mimic.leader)[0] + mimic.offset]
+        if name in self.initial:
+            return list(self.initial[name])
+        if joint.kind in ("spherical", "free"):
+            return turn if joint.kind == "spherical" else [0.0, 0.0, 0.0, *turn]
+        low, high = joint.limits or (-math.inf, math.inf)
+        return [min(max(joint.ref, low), high)] * joint.coords
 
     # -- adding
     def add_link(
@@ -136,6 +146,13 @@ class Robot:
         old = self.link(link)
         made = replace(old, shapes=(*old.shapes, replace(placed(f"link {link}", shape, pos, rot), bits=bits)))
         self._links[link] = weighed(made, old.mass, None, None, None) if old.of_shape and old.mass else made
+        return self
+
+    def add_visual(self, link: str, shape: Geometry, *, pos: ArrayLike = (0, 0, 0), rot: ArrayLike = (0, 0, 0, 1)
+                   ) -> Robot:  # fmt: skip
+        """What is drawn of a link instead of its shapes: it touches nothing and weighs nothing, and may be open."""
+        old = self.link(link)
+        self._links[link] = replace(old, visuals=(*old.visuals, placed(f"link {link}", shape, pos, rot)))
         return self
 
     def add_joint(
@@ -226,6 +243,28 @@ class Robot:
             if not value >= 0 or (quantity != "limit" and math.isinf(value)):
                 raise RobotError(f"motor of {joint}: {quantity} must be finite and not negative, and is {value}")
         self._motors[joint] = Motor(float(kp), float(kd), float(limit), float(target))
+        return self
+
+    def add_mimic(self, joint: str, leader: str, *, ratio: float = 1.0, offset: float = 0.0) -> Robot:
+        """A joint that follows another one: q = ratio · q of the leader + offset, in every step.
+
+        Both keep a coordinate of their own; what moves one moves the other. `forward_dynamics` and
+        `inverse_dynamics` are without it.
+        """
+        for name in (joint, leader):
+            if self.joint(name).kind not in SINGLE:
+                raise RobotError(f"joint {name} is {self.joint(name).kind}: joints that follow others, and those that "
+                                 f"they follow, are {', '.join(SINGLE)}")  # fmt: skip
+        if joint in self._mimics:
+            raise RobotError(f"joint {joint} follows {self._mimics[joint].leader} already")
+        ring = [leader]
+        while ring[-1] in self._mimics:
+            ring.append(self._mimics[ring[-1]].leader)
+        if joint in ring:
+            raise RobotError(f"joint {joint} would follow itself: {' - '.join([joint, *ring])}")
+        if not (math.isfinite(ratio) and math.isfinite(offset)):
+            raise RobotError(f"joint {joint}: ratio and offset must be finite, and are {ratio} and {offset}")
+        self._mimics[joint] = Mimic(leader, float(ratio), float(offset))
         return self
 
     def scale_mass(self, link: str, factor: float) -> Robot:

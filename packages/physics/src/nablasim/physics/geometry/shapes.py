@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 import kernelc as kc
+from nablasim.physics.checks import is_number
 from nablasim.physics.errors import MeshError
 from nablasim.physics.geometry import shapes_kernels as forms
 from nablasim.physics.geometry.mass import MassProperties
@@ -29,8 +30,8 @@ class Shape(ABC):
     def __post_init__(self) -> None:
         for field in fields(self):
             value = getattr(self, field.name)
-            if not (np.isfinite(value) and value > 0):
-                raise ValueError(f"{type(self).__name__}: {field.name} must be positive and finite, not {value}")
+            if not is_number(value) or not (np.isfinite(value) and value > 0):
+                raise ValueError(f"{type(self).__name__}: {field.name} must be positive and finite, not {value!r}")
 
     @property
     def size(self) -> NDArray[np.float64]:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import importlib.util
 import struct
 from pathlib import Path
 
 import numpy as np
 
-from nablasim.physics.errors import MeshError
+from nablasim.physics.errors import MeshError, MissingPackage
 from nablasim.physics.geometry import TetMesh, TriMesh
 from nablasim.physics.io import lines
 from nablasim.physics.io.text import Raw
@@ -22,9 +23,13 @@ def read_by_trimesh(path: Path) -> Raw:
 
     if path.suffix.lower() == ".stl":
         _check_stl(path)
+    if path.suffix.lower() == ".dae":
+        _check_dae(path)
     try:
         mesh = trimesh.load(str(path), force="mesh", process=False)
         vertices, faces = np.asarray(mesh.vertices, dtype=float), np.asarray(mesh.faces, dtype=np.int64)
+        if path.suffix.lower() == ".dae":  # Collada says how long its unit is, and trimesh leaves it to us.
+            vertices = vertices * trimesh.units.unit_conversion(mesh.units or "meters", "meters")
     except Exception as error:  # Whatever a parser may stumble over: a broken file raises any of a dozen types.
         raise _unreadable(path, error) from error
     if len(faces) == 0:
@@ -85,6 +90,16 @@ def _unreadable(path: Path, error: Exception) -> MeshError:
         advice="Is it whole, and does the ending of the name fit the content?",
         file=path,
     )
+
+
+def _check_dae(path: Path) -> None:
+    """It is XML: entities may read other files or fill the memory."""
+    if importlib.util.find_spec("collada") is None:
+        raise MissingPackage("pycollada", "reading dae", "urdf")
+    for number, line in enumerate(path.read_bytes().split(b"\n"), 1):
+        if b"<!ENTITY" in line or b"<!DOCTYPE" in line:
+            raise MeshError("the file declares entities or a document type, and those are not read",
+                            advice="Write what they stand for", file=path, line=number)  # fmt: skip
 
 
 def _check_stl(path: Path) -> None:

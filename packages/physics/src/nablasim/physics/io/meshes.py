@@ -23,7 +23,7 @@ Reader = Callable[[Path], Raw]
 
 SURFACES: dict[str, Reader] = {
     ".obj": text.read_obj,
-    **dict.fromkeys((".stl", ".ply", ".off", ".gltf", ".glb"), libraries.read_by_trimesh),
+    **dict.fromkeys((".stl", ".ply", ".off", ".gltf", ".glb", ".dae"), libraries.read_by_trimesh),
     **dict.fromkeys((".msh", ".vtk", ".vtu"), lambda path: libraries.read_by_meshio(path, "face")),
 }
 TETS: dict[str, Reader] = {
@@ -40,7 +40,7 @@ TET_WRITERS: dict[str, Callable[[Path, TetMesh], None]] = {
     **dict.fromkeys((".msh", ".vtk", ".vtu", ".mesh"), libraries.write_by_meshio),
 }
 # These formats repeat a vertex for every triangle, or along seams of texture.
-REPEATING = {".stl", ".gltf", ".glb"}
+REPEATING = {".stl", ".gltf", ".glb", ".dae"}
 
 
 def load_surface(path: str | os.PathLike[str], *, merge: bool | None = None, drop_degenerate: bool = False) -> TriMesh:

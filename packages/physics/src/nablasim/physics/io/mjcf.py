@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from nablasim.physics.errors import RobotError
 from nablasim.physics.geometry import Placed, Robot, joined_masses, rotation_matrix
 from nablasim.physics.io.mjcf_geoms import Geom, geom_of, orientation
+from nablasim.physics.io.mjcf_meshes import Assets, read_assets
 from nablasim.physics.io.xml import numbers, parse, refuse
 
 Floats = NDArray[np.float64]
@@ -45,6 +46,9 @@ class _File:
     names: set[str] = field(default_factory=set)
     joints: dict[str, str] = field(default_factory=dict)
     """The names of joints in the file, and here."""
+    within: Path = Path(".")
+    """The folder that its meshes are in."""
+    meshes: Assets = field(init=False)
 
     def angle(self, number: float) -> float:
         return math.radians(number) if self.degrees else number
@@ -63,32 +67,36 @@ class _File:
         return made
 
 
-def read_mjcf(path: Path, root: Any) -> Robot:
+def read_mjcf(path: Path, root: Any, *, within: Path | None = None, meshes: bool = True) -> Robot:
     """The robot of a file whose root element this is."""
     _include(root, path, path, [path.resolve()])
     robot = Robot(root.get("model", path.stem))
-    file = _File(path, robot)
+    file = _File(path, robot, within=path.parent if within is None else within)
     for compiler in root.iterfind("compiler"):
         _read_compiler(file, compiler)
     file.classes["main"] = {}
     for default in root.iterfind("default"):
         _read_defaults(file, default, {}, top=True)
+    file.meshes = read_assets(file, root, _with_defaults, meshes=meshes)
     _name_the_rest(file, root)
     for world in root.iterfind("worldbody"):
         for body in world.iterfind("body"):
             _read_body(file, body, "world", "main")
         for geom in world.iterfind("geom"):
-            stands = geom_of(file, geom, _with_defaults(file, geom, "main"))
+            stands = geom_of(file, geom, _with_defaults(file, geom, "main"), weigh=False)
             if stands.placed is not None and stands.touches:
                 robot.surroundings[file.new(geom.get("name"), "geom")] = stands.placed
     if not robot.links:
         raise RobotError("there is no <body> in the <worldbody>", file=path)
     if file.total_mass > 0:
         _scale(robot, file.total_mass)
+    file.meshes.tell()
     for section in root.iterfind("actuator"):
         for actuator in section:
             if isinstance(actuator.tag, str):
                 _read_actuator(file, actuator)
+    for e in root.iterfind("equality/joint"):
+        _read_mimic(file, e)
     for pair in root.iterfind("contact/exclude"):
         robot.exclude(*((pair.get(k) or "").replace(".", "_") for k in ("body1", "body2")))
     return robot
@@ -156,7 +164,7 @@ def _with_defaults(file: _File, e: Any, childclass: str, tag: str | None = None)
 def _name_the_rest(file: _File, root: Any) -> None:
     """Say what is not modelled, and refuse what closes loops."""
     for constraint in root.iterfind("equality/*"):
-        if constraint.get("active", "true") == "true" and isinstance(constraint.tag, str):
+        if _acts(file, constraint) and constraint.tag != "joint":
             reason = f"<equality> {constraint.tag} {constraint.get('name', '')!r} closes a loop or couples joints"
             refuse(constraint, file.path, reason, 'Closed loops are not supported: remove it, or set active="false"')
     left = sorted({e.tag for e in root if isinstance(e.tag, str) and e.tag not in SILENT and e.tag != "equality"})
@@ -165,6 +173,33 @@ def _name_the_rest(file: _File, root: Any) -> None:
                  if any(float(word) for word in option.get(k, "0").split())]  # fmt: skip
     if left:
         warn(f"{file.path}: {', '.join(left)} not modelled", stacklevel=5)
+
+
+def _acts(file: _File, constraint: Any) -> bool:
+    if not isinstance(constraint.tag, str):
+        return False
+    return _with_defaults(file, constraint, "main", "equality").get("active", "true") == "true"
+
+
+def _read_mimic(file: _File, e: Any) -> None:
+    """<equality><joint>: one joint as a polynomial of another, from where both are drawn."""
+    if not _acts(file, e):
+        return
+    names = [e.get(key) for key in ("joint1", "joint2")]
+    for name in names:
+        if name is not None and name not in file.joints:
+            refuse(e, file.path, f"an <equality> names the joint {name!r}, and there is no such joint")
+    c = numbers(e, "polycoef", e.get("polycoef", "0 1 0 0 0"), file.path, (1, 2, 3, 4, 5))
+    c = np.pad(c, (0, 5 - len(c)))
+    if None in names or c[2:].any():
+        refuse(e, file.path, "an <equality> holds a joint still, or by a polynomial of higher degree than 1",
+               "Only a joint that follows another in proportion is modelled")  # fmt: skip
+    mine, leader = (file.joints[name] for name in names)
+    try:
+        rest = file.robot.joint(mine).ref - c[1] * file.robot.joint(leader).ref
+        file.robot.add_mimic(mine, leader, ratio=float(c[1]), offset=float(c[0] + rest))
+    except RobotError as error:
+        refuse(e, file.path, error.reason, error.advice)
 
 
 # -- bodies
@@ -176,7 +211,8 @@ def _read_body(file: _File, e: Any, parent: str, childclass: str) -> None:
     name = file.new(e.get("name"), "body")
     pos = file.values(e, "pos", e.get("pos"), (3,), (0, 0, 0))
     rot = orientation(file, e, dict(e.attrib))
-    geoms = [geom_of(file, g, _with_defaults(file, g, childclass)) for g in e.iterfind("geom")]
+    weigh = file.from_geoms == "true" or (file.from_geoms == "auto" and e.find("inertial") is None)
+    geoms = [geom_of(file, g, _with_defaults(file, g, childclass), weigh=weigh) for g in e.iterfind("geom")]
     mass, com, inertia = _inertia(file, e, geoms)
     try:
         file.robot.add_link(name, mass=mass, com=com, inertia=inertia)
@@ -185,6 +221,9 @@ def _read_body(file: _File, e: Any, parent: str, childclass: str) -> None:
     for geom in geoms:
         if geom.placed is not None and geom.touches:
             _add_shape(file.robot, name, geom.placed)
+    if any(geom.seen is not None and not (geom.touches and geom.placed is geom.seen) for geom in geoms):
+        for part in (geom.seen for geom in geoms if geom.seen is not None):
+            file.robot.add_visual(name, part.shape, pos=part.pos, rot=part.rot)
     _read_joints(file, e, name, parent, pos, rot, childclass)
     for child in e.iterfind("body"):
         _read_body(file, child, name, childclass)

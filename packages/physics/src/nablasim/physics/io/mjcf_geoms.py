@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import kernelc as kc
-from nablasim.physics.geometry import Box, Capsule, Cylinder, Placed, Shape, Sphere, quat, rotation_matrix
+from nablasim.physics.geometry import Box, Capsule, Cylinder, Placed, Shape, Sphere, TriMesh, quat, rotation_matrix
 from nablasim.physics.io.xml import numbers, refuse
 
 Floats = NDArray[np.float64]
@@ -29,6 +29,8 @@ class Geom:
     placed: Placed | None
     """None of planes and ellipsoids, which bodies cannot be made of here."""
     touches: bool
+    seen: Placed | None = None
+    """What is drawn of it."""
 
 
 def orientation(file: Any, e: Any, a: dict[str, str]) -> Floats:
@@ -71,8 +73,8 @@ def turned_z(axis: Floats) -> Floats:
     return quat(across, math.atan2(length, z[2]))
 
 
-def geom_of(file: Any, e: Any, a: dict[str, str]) -> Geom:
-    """A geom with its mass: given, or by its density."""
+def geom_of(file: Any, e: Any, a: dict[str, str], *, weigh: bool = True) -> Geom:
+    """A geom with its mass: given, or by its density; that of a mesh only if it is asked for."""
     kind = a.get("type", "sphere")
     pos = file.values(e, "pos", a.get("pos"), (3,), (0, 0, 0))
     R = rotation_matrix(orientation(file, e, a))
@@ -87,18 +89,51 @@ def geom_of(file: Any, e: Any, a: dict[str, str]) -> Geom:
         size = np.array([size[0], half]) if kind in ("capsule", "cylinder") else np.array([size[0], size[0], half])
     bits = tuple(int(file.values(e, key, a.get(key), (1,), [1.0])[0]) for key in ("contype", "conaffinity"))
     touches = any(bits)
-    if kind in ("mesh", "sdf", "hfield"):
-        refuse(e, file.path, f"a geom is a {kind}, and those are not read yet", "Use primitive shapes, or URDF")
+    if kind in ("sdf", "hfield"):
+        refuse(e, file.path, f"a geom is a {kind}, and those are not read", "Use primitive shapes, or meshes")
     if kind == "plane":
         return Geom(0.0, pos, np.zeros((3, 3)), None, touches)
+    if "mesh" in a:
+        return _mesh_geom(file, e, a, kind, pos, R, bits, weigh)
     shape, volume, unit = _shape(file, e, kind, size)
+    mass = _mass(file, e, a, volume)
+    upright = R if kind in ("box", "sphere", "ellipsoid") else R @ UPRIGHT
+    placed = None if shape is None else Placed(shape, pos, np.asarray(kc.quat_from_matrix(upright)), (bits[0], bits[1]))
+    seen = placed
+    if kind == "ellipsoid":
+        seen = Placed(TriMesh.icosphere().moved(scale=size[:3]), pos, np.asarray(kc.quat_from_matrix(R)))
+    return Geom(mass, pos, R @ np.diag(unit * mass) @ R.T, placed, touches, seen if _is_seen(file, e, a) else None)
+
+
+def _mass(file: Any, e: Any, a: dict[str, str], volume: float) -> float:
     density = float(file.values(e, "density", a.get("density"), (1,), [1000.0])[0])
     mass = float(numbers(e, "mass", a["mass"], file.path, (1,))[0]) if "mass" in a else density * volume
     if mass < 0:
         refuse(e, file.path, f"a geom has the mass {mass:g}")
-    upright = R if kind in ("box", "sphere", "ellipsoid") else R @ UPRIGHT
-    placed = None if shape is None else Placed(shape, pos, np.asarray(kc.quat_from_matrix(upright)), (bits[0], bits[1]))
-    return Geom(mass, pos, R @ np.diag(unit * mass) @ R.T, placed, touches)
+    return mass
+
+
+def _is_seen(file: Any, e: Any, a: dict[str, str]) -> bool:
+    """As MuJoCo's viewer starts: it shows the groups 0, 1 and 2."""
+    return float(file.values(e, "group", a.get("group"), (1,), [0.0])[0]) < 3
+
+
+def _mesh_geom(file: Any, e: Any, a: dict[str, str], kind: str, pos: Floats, R: Floats, bits: tuple[int, ...],
+               weigh: bool) -> Geom:  # fmt: skip
+    """A geom that is a mesh: it touches by its convex hull, and weighs what the mesh says."""
+    if kind != "mesh":
+        refuse(e, file.path, f"a {kind} is fitted to a mesh, and that is not read", 'Use type="mesh", or give its size')
+    asset, reads = file.meshes.of(e, a["mesh"]), file.meshes.reads
+    rot, touches = np.asarray(kc.quat_from_matrix(R)), any(bits)
+    hull = asset.hull if reads and touches else None
+    placed = None if hull is None else Placed(hull, pos, rot, (bits[0], bits[1]))
+    drawn = asset.drawn if reads and _is_seen(file, e, a) else None
+    seen = None if drawn is None else Placed(drawn, pos, rot)
+    if not weigh:
+        return Geom(0.0, pos, np.zeros((3, 3)), placed, touches, seen)
+    unit = asset.unit(e)
+    mass = _mass(file, e, a, unit.mass)
+    return Geom(mass, pos + R @ unit.com, R @ (unit.inertia * (mass / unit.mass)) @ R.T, placed, touches, seen)
 
 
 def _shape(file: Any, e: Any, kind: str, size: Floats) -> tuple[Shape | None, float, Floats]:

@@ -118,6 +118,16 @@ class Parameter:
         low, high = ("" if b is None else f"{b:g}" for b in self.bounds)
         return f"Parameter({self.name!r}, shape={self.shape}, unit={self.unit!r}, bounds=[{low}, {high}])"
 
+    def checked(self, numbers: Real) -> Real:
+        """The numbers, if they are some that a scene would take as well."""
+        low, quantity = self.bounds[0], self.name.rpartition(".")[2]
+        weighs = quantity in ("mass", "density")  # bodies and particles say more of these, with the row
+        if low is not None and low >= 0 and not weighs and (numbers < 0).any():
+            raise ValueError(f"{self.name} must not be negative, and is {numbers.min():g}")
+        if self.element == (4,) and quantity == "rot" and not numbers.any(axis=-1).all():
+            raise ValueError(f"{self.name} is a quaternion (x, y, z, w), and not zero; ph.quat(axis, angle) makes one")
+        return numbers
+
     def aligned(self, shape: tuple[int, ...], copies: int | None) -> tuple[int, ...] | None:
         """A value of this shape as (copies or 1, rows or 1, *element), ready to be broadcast; None if it does not fit.
 

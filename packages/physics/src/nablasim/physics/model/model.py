@@ -161,6 +161,8 @@ class Model:
                     f"not {type(value).__name__}"
                 ) from None
             shape = value.shape
+        elif isinstance(value, np.ndarray):
+            value = value.copy()  # a model does not change when whoever gave it numbers writes others there
         if parameter.aligned(tuple(shape), self.batch) is None:
             sizes = [f"{s}" for s in dict.fromkeys([(), parameter.element, parameter.full])]
             lead = f", each also with {self.batch} in front for the copies of the batch" if self.batch else ""
@@ -204,7 +206,7 @@ class Model:
         return {n: a for n, a in self._values.items() if type(a) is not np.ndarray and n not in self._off}
 
     def _number(self, name: str) -> Real:
-        return finite(name, plain(self._values[name]))
+        return self.layout.parameters[name].checked(finite(name, plain(self._values[name])))
 
     @property
     def state0(self) -> State:

@@ -24,6 +24,16 @@ class Drafting:
         """What has to see the whole scene, by name: called with the complete draft."""
 
     @contextmanager
+    def draft(self) -> Iterator[Draft]:
+        """What the scene has written so far, for adders of laws from elsewhere: `with scene.draft() as draft:`.
+
+        `draft.things[name].rows["bodies"]` are the rows of what was added; `draft.rows`, `draft.index`, `draft.constant` and
+        `draft.parameter` write more. Where an error is raised inside, nothing of that is left behind.
+        """
+        with self._whole():
+            yield self._draft
+
+    @contextmanager
     def _whole(self) -> Iterator[None]:
         """What is added inside is added whole, or not at all."""
         before = self._draft.mark()

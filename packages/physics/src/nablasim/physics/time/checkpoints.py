@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cache
 from math import ceil, isqrt
+from typing import Any
 
 AUTO_BYTES = 256 * 1024**2
 """What `checkpoint="auto"` may use before it computes states twice."""
@@ -49,6 +50,7 @@ def plan(
     `frame` is the number of steps between frames, `state_bytes` and `step_bytes` what a kept state and a recorded step
     take.
     """
+    _check_wish(checkpoint)
     if not differentiable:
         return Plan(steps, _fitted(min(steps, SHORT), frame, steps), 1)
     # 2 sqrt(N) states in all are least where a segment is sqrt(N) steps: N/L kept ones and L recorded.
@@ -61,13 +63,19 @@ def plan(
         if steps <= LONGEST and steps * step_bytes <= AUTO_BYTES:
             return Plan(steps, max(1, steps), 1)
         return _within(AUTO_BYTES, steps, frame, state_bytes, step_bytes, min(LONGEST, max(root, SHORT)))
-    if isinstance(checkpoint, bool) or not isinstance(checkpoint, int) or checkpoint < 1:
+    assert isinstance(checkpoint, int)
+    budget = checkpoint if checkpoint >= MEGABYTE else checkpoint * state_bytes
+    return _within(budget, steps, frame, state_bytes, step_bytes, root)
+
+
+def _check_wish(checkpoint: Any) -> None:
+    """Also where nothing is kept: a wish that means nothing would be found only when gradients are asked for."""
+    whole = isinstance(checkpoint, int) and not isinstance(checkpoint, bool)
+    if not (checkpoint >= 1 if whole else checkpoint in ("auto", "all", "sqrt")):
         raise ValueError(
             f'checkpoint is "auto", "all", "sqrt", a number of states or (from {MEGABYTE} on) of bytes, '
             f"not {checkpoint!r}"
         )
-    budget = checkpoint if checkpoint >= MEGABYTE else checkpoint * state_bytes
-    return _within(budget, steps, frame, state_bytes, step_bytes, root)
 
 
 MEGABYTE = 1024**2

@@ -34,7 +34,7 @@ def look(
     tensors = {key: v for key, v in {**model.foreign, **given}.items() if is_torch(v)}
     op = _Look(name, model, record, given, state, start or {})
     if tensors:
-        from nablasim.physics.time.autograd import follow, followed
+        from kernelc.torch import follow, followed
 
         if any(map(followed, tensors.values())):
             asked = {key: v for key, v in tensors.items() if followed(v) or needs_gradient(v)}
@@ -117,7 +117,7 @@ def _pass_of(program: Program, record: Record, values: Mapping[str, Any]) -> _Pa
 
 
 class _Look:
-    """One look, and as a function of parameters `by` and of `leaves`, in this order: see `autograd.Followed`."""
+    """One look, and as a function of parameters `by` and of `leaves`, in this order: see `kernelc.torch.Followed`."""
 
     def __init__(self, name: str, model: Model, record: Record, given: Mapping[str, Any], state: State | None,
                  start: Start):  # fmt: skip

@@ -111,7 +111,7 @@ def _robots(model: Model) -> dict[str, Any]:
 
 def _followed(value: Any) -> bool:
     """Whether a value is one that transforms of torch go through."""
-    from nablasim.physics.time.autograd import followed
+    from kernelc.torch import followed
 
     return is_torch(value) and followed(value)
 

@@ -61,7 +61,8 @@ def rollout(
     varied = control if isinstance(control, Mapping) else {}
     tensors = {name: value for name, value in {**model.foreign, **varied}.items() if is_torch(value)}
     if tensors:
-        from nablasim.physics.time.transforms import Rolling, follow, followed
+        from kernelc.torch import follow, followed
+        from nablasim.physics.time.transforms import Rolling
 
         if any(map(followed, tensors.values())):
             asked = {name: value for name, value in tensors.items() if followed(value) or needs_gradient(value)}

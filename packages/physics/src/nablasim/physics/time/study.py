@@ -139,7 +139,7 @@ def _as_asked(op: Looking, look: Callable[[], dict[str, Real]]) -> dict[str, Any
     """Numbers; tensors, where tensors among the parameters ask for derivatives."""
     foreign = {name: value for name, value in op.model.foreign.items() if is_torch(value)}
     if foreign:
-        from nablasim.physics.time.autograd import follow, followed
+        from kernelc.torch import follow, followed
 
         asked = {name: value for name, value in foreign.items() if needs_gradient(value) or followed(value)}
         if asked:

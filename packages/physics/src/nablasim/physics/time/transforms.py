@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from kernelc.torch import follow, followed
 from nablasim.physics.model import Model, Real
-from nablasim.physics.time.autograd import follow, followed
 from nablasim.physics.time.leaves import Leaves, directed
 from nablasim.physics.time.runs import Run
 from nablasim.physics.time.settings import Settings
@@ -19,7 +19,7 @@ __all__ = ["Rolling", "follow", "followed"]
 
 
 class Rolling:
-    """The frames of a rollout, as a function of some parameters: see `autograd.Followed`."""
+    """The frames of a rollout, as a function of some parameters: see `kernelc.torch.Followed`."""
 
     name = "ph.rollout"
 

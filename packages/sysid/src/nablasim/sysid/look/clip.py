@@ -27,6 +27,8 @@ FEWEST = 6
 """Frames below which no motion can be told from another."""
 SAME = 0.01
 """Rates that differ by less than this part are the same: 29.97 and 30."""
+SLOWED = 1.5
+"""Slow motion is at least so many times slower."""
 NEARLY = 0.02
 """Of the time between frames: what an even clock may shake."""
 
@@ -78,7 +80,7 @@ def read_clip(path: str | Path, *, region: Region | None = None, fps: float | No
     count = min(count, len(frames))
     inside = _inside(size, factor, frames.shape[1:3], region)
     times = np.asarray(clock.times[:count], np.float64)
-    notes = (*clock.notes, *_odd_clock(path, times, fps is not None))
+    notes = (*clock.notes, *_odd_clock(path, times, fps is not None), *_odd_rate(path, fps))
     return Clip(path, frames[:count], times, clock.rate, size, factor, fps is not None, inside, notes)
 
 
@@ -136,6 +138,19 @@ def _inside(size: tuple[int, int], factor: int, small: tuple[int, int], region: 
     columns = slice(max(0, int(x // factor)), int(-(-(x + width) // factor)))
     inside[rows, columns] = True
     return inside
+
+
+def _odd_rate(path: Path, told: float | None) -> tuple[str, ...]:
+    """What a user says of the rate, and no camera does. Pictures of a folder have no rate of their own."""
+    if told is None or path.is_dir():
+        return ()
+    own = render.video_times(path).rate
+    if abs(told / own - 1) <= SAME or told / own >= SLOWED:
+        return ()
+    return (
+        f"{path.name} has {own:.4g} frames per second, and {told:.4g} were given: slow motion has at least {SLOWED:g} "
+        "times as many, and nothing else has another rate than the file",
+    )
 
 
 def _odd_clock(path: Path, times: NDArray[np.float64], told: bool) -> tuple[str, ...]:

@@ -13,7 +13,6 @@ import numpy as np
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
-from nablasim.sysid.look.clip import CannotLook
 from nablasim.sysid.report import filled, made_by, svg, write_page
 
 if TYPE_CHECKING:
@@ -32,11 +31,8 @@ def write(look: Look, folder: Path) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
     write_track(look, folder / "track.csv")
     _write_masks(look, folder / "masks")
-    try:
-        scene = look.draft()
-        (folder / "scene.yaml").write_text(scene, encoding="utf-8")
-    except CannotLook as error:
-        scene = f"# {error}\n"
+    scene = look.draft()
+    (folder / "scene.yaml").write_text(scene, encoding="utf-8")
     return write_page(folder / "index.html", page(look, scene))
 
 

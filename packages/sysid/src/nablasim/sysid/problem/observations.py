@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from nablasim import physics as ph
 from nablasim.sysid.problem.losses import Loss, Pixels
 from nablasim.sysid.problem.simulation import Seen, quantity
-from nablasim.sysid.video import Track, Video
+from nablasim.sysid.video import Track, Video, check_noise
 
 CHUNK = 128
 """Pictures drawn at once: more take more memory and are not faster."""
@@ -86,6 +86,7 @@ class States:
     noise: float | None = None
 
     def __init__(self, *names: str, noise: float | None = None):
+        check_noise(noise)
         object.__setattr__(self, "names", names)
         object.__setattr__(self, "noise", noise)
 
@@ -172,6 +173,9 @@ class Pictures:
     bob: tuple[float, ...] = ()
     pivot: tuple[float, float, float] = (0.0, 0.0, 0.0)
 
+    def __post_init__(self) -> None:
+        check_noise(self.noise)
+
     def bind(self, model: Any, target: Any) -> Bound:
         if not isinstance(target, Video):
             raise TypeError(
@@ -201,13 +205,12 @@ class Pictures:
         return np.asarray(self.renderer(corners, balls(self.bob)[1], **self.paint))
 
     def around(self, x: Any) -> Any:
-        """The corners of balls at the bobs (copies, frames[, bobs], 3) of a pendulum."""
-        corners = x.new_tensor(balls(self.bob)[0] + np.array(self.pivot))
-        return (x.reshape(*x.shape[:2], -1, 1, 3) + corners).reshape(*x.shape[:2], -1, 3)
+        """Corners of balls at bobs (copies, frames[, bobs], 3)."""
+        ball = x.new_tensor(balls(self.bob)[0] + np.array(self.pivot))
+        return (x.reshape(*x.shape[:2], -1, 1, 3) + ball).flatten(2, 3)
 
     def _bound(self, target: Video, names: tuple[str, ...], faces: NDArray[np.int32]) -> Bound:
-        pictures = self._like_ours(target)
-        noise = self.noise if self.noise is not None else target.noise
+        pictures, noise = self._like_ours(target), target.noise if self.noise is None else self.noise
         step, floor, slack = (1e-3, 1e-5, 1e-6) if self.real == "float32" else (1e-5, 1e-9, 1e-10)
         bound = _BoundPictures(
             target.times, np.zeros(0), np.zeros(0), step, noise, floor, slack, 0.01 * floor / step,

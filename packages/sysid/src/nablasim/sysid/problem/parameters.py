@@ -14,6 +14,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from nablasim.sysid.names import nearest
+
 Vector = NDArray[np.float64]
 TRANSFORMS = ("log", "linear", "sphere")
 
@@ -218,6 +220,13 @@ class Space:
 
     def vector(self, values: Mapping[str, ArrayLike]) -> Vector:
         """The coordinates of these values of all params."""
+        names = [axis.param.name for axis in self.axes]
+        for name in values:
+            if name not in names:
+                raise KeyError(f"{name!r} is not searched for: {nearest(name, names)}")
+        for name in names:
+            if name not in values:
+                raise KeyError(f"there is no value of {name!r}: give one for each of the params")
         return np.concatenate([axis.coordinates(values[axis.param.name]) for axis in self.axes])
 
     def clip(self, u: Vector) -> Vector:

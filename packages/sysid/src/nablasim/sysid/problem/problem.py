@@ -179,13 +179,15 @@ class Problem:
 
     def slopes(
         self, u: Vector, frames: int | None = None, step: float | None = None, *, keep: bool = False,
-        by: Literal["differences", "tangents"] | None = None,
+        by: Literal["differences", "tangents"] | None = None, batched: bool = True,
     ) -> Slopes | None:  # fmt: skip
         """Misfit, gradient and normal matrix at a point; None if the point fails.
 
         keep: the Jacobian as well, unless it is large
         by: exact "tangents", pushed through physics and pictures in one sweep: the default wherever the model and the
             observation have them; or "differences" of a batch of runs beside the point, `step` apart
+        batched: differences from one batch of all runs, which is made ready once; or from three runs at a time, as
+            searches have them: for once, that is sooner
         """
         by = by or self.slopes_by
         if by == "tangents":
@@ -193,6 +195,8 @@ class Problem:
         if by != "differences":
             raise ValueError(f'slopes are by "differences" or "tangents", not {by!r}')
         frames, n = frames or self.frames, self.space.size
+        if not batched and 4 * n * frames * self.bound.target.shape[1] <= LARGEST:
+            return self._slopes_of_threes(u, frames, step or self.bound.step, keep)
         points = self._beside(u, step or self.bound.step)
         seen, works = self.simulation.run(self.space.values(points), frames)
         if seen is None or not works[0]:
@@ -209,6 +213,23 @@ class Problem:
             rows = self._numbers(seen, some)
             J = (rows[plus] - rows[minus]).astype(np.float64) / safe[:, None, None]
             sums.add(some, rows[0] - self.bound.target[some], J)
+        return sums.slopes()
+
+    def _slopes_of_threes(self, u: Vector, frames: int, step: float, keep: bool) -> Slopes | None:
+        """By differences: the point, and one on each side of it, for one coordinate after the other."""
+        points, n, m = self._beside(u, step), self.space.size, self.bound.target.shape[1]
+        J = np.zeros((n, frames, m))
+        for j in range(n):
+            three = points[[0, 1 + j, 1 + n + j]]
+            rows = self.differences(three, frames).astype(np.float64)
+            works = np.isfinite(rows[:, 0, 0])
+            if not works[0]:
+                return None
+            used = np.where(works, np.arange(3), 0)  # Where one side fails the other does.
+            width = three[used[1], j] - three[used[2], j]
+            J[j] = (rows[used[1]] - rows[used[2]]) / (width or 1.0)
+        sums = _Sums(u, frames, n, m, self.bound.target.dtype if keep else None)
+        sums.add(range(frames), rows[0], J)
         return sums.slopes()
 
     def jacobian(

@@ -64,9 +64,15 @@ class Stage:
                 raise self.script.wrong(("objects", name), str(error).removeprefix(f"{name}: ")) from error
         if self.entries.floor is not None:
             floor = self.entries.floor
+            if isinstance(floor.angle, Range):
+                raise self.script.wrong(("floor", "angle"), "pixels need the slope: write one number, not a range")
             damping = DAMPING if floor.damping is None else floor.damping
             scene.add_plane("floor", normal=floor.up, offset=floor.height * floor.up[1], ke=floor.stiffness,
                             kd=damping, mu=floor.friction, kf=floor.slip_damping)  # fmt: skip
+        for name, wall in self.entries.walls.items():
+            normal, offset = wall.plane
+            scene.add_plane(name, normal=normal, offset=offset, ke=wall.stiffness, kd=wall.damping, mu=wall.friction,
+                            kf=wall.slip_damping)  # fmt: skip
         model = scene.build(real="float64")
         return model.replace(self._other_words(model))
 
@@ -231,11 +237,14 @@ class Stage:
 def _simple(entry: ShapeEntry) -> ph.Shape:
     """A shape that is given by its sizes."""
     if entry.box is not None:
-        return ph.Box(*entry.box)
+        x, y, z = entry.box
+        if isinstance(x, Range):
+            raise ValueError("pixels need its size: write one number instead of a range")
+        return ph.Box(x, y, z)
     for kind, make in ROUND.items():
         sizes = getattr(entry, kind)
         if isinstance(sizes, Range):
-            raise ValueError("its radius is unknown: a track may tell it, pixels need it")
+            raise ValueError("pixels need its size: write its radius as one number")
         if sizes is not None:
             return make(*np.atleast_1d(sizes).tolist())
     raise ValueError("it has no sizes")

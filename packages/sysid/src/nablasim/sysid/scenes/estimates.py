@@ -59,6 +59,10 @@ def everyday(stage: Stage) -> dict[str, Quantity]:
         found += _of_object(stage, name, entry)
     if stage.entries.floor is not None:
         found += _of_floor(stage)
+    for name in stage.entries.walls:
+        words = {"stiffness": ("ke", "N/m"), "damping": ("kd", "N s/m"), "slip_damping": ("kf", "N s/m")}
+        found += [Quantity(f"{name}.{word}", f"{name}.{of}", unit) for word, (of, unit) in words.items()]
+        found.append(Quantity(f"{name}.friction", f"{name}.mu", "", (0.02, 2.0)))
     pull = np.array(stage.entries.gravity)
     size = float(np.linalg.norm(pull))
     down = tuple((pull / size if size else np.array([0.0, -1.0, 0.0])).tolist())

@@ -19,7 +19,6 @@ from nablasim.sysid.scenes.quantities import (
     Impulse,
     Length,
     Mass,
-    MaybeLength,
     MaybePoint,
     MaybeSpin,
     MaybeVelocity,
@@ -45,8 +44,10 @@ ZERO = (0.0, 0.0, 0.0)
 class ShapeEntry(Entry):
     """The shape of a rigid object: one of these. Round ones stand upright; the origin is in the middle."""
 
-    box: tuple[Length, Length, Length] | None = Field(None, description="Its three sides.")
-    sphere: MaybeLength | None = Field(None, description="Its radius; `unknown` where gravity is the ruler.")
+    box: tuple[OpenLength, Length, Length] | None = Field(
+        None, description="Its three sides; the first, along its way, may be a range."
+    )
+    sphere: OpenLength | None = Field(None, description="Its radius; `unknown` where gravity is the ruler.")
     capsule: tuple[Length, Length] | None = Field(None, description="Radius, and height of the straight part.")
     cylinder: tuple[Length, Length] | None = Field(None, description="Radius and height.")
     cone: tuple[Length, Length] | None = Field(None, description="Radius and height.")
@@ -56,7 +57,17 @@ class ShapeEntry(Entry):
     def _one(self) -> ShapeEntry:
         if len(given(self, *type(self).model_fields)) != 1:
             raise ValueError(f"give one of {', '.join(type(self).model_fields)}")
+        for size in (self.sphere, (self.box or (None,))[0]):
+            if isinstance(size, Range) and not size.unknown and not size.low > 0:
+                raise ValueError("a size is above zero")
+        if self.box is not None and isinstance(self.box[0], Range) and self.box[0].unknown:
+            raise ValueError("write the sides of a box, or a range for the first: [[5 cm, 20 cm], 4 cm, 4 cm]")
         return self
+
+    @property
+    def open(self) -> bool:
+        """Whether its size is not known."""
+        return isinstance(self.sphere, Range) or (self.box is not None and isinstance(self.box[0], Range))
 
 
 class RotationEntry(Entry):
@@ -180,7 +191,7 @@ class PendulumEntry(Entry):
     length: OpenLength = Field(description="From the pivot to the middle of the bob.")
     angle: OpenAngle = Field(0.0, description="At the beginning, from straight down, towards larger x.")
     rate: OpenSpin = Field(0.0, description="Of the angle, at the beginning.")
-    radius: Annotated[Length, Field(gt=0)] = Field(description="Of the ball.")
+    radius: OpenLength = Field(description="Of the ball.")
     mass: Annotated[Mass, Field(gt=0)] = Field(1.0, description="Of the ball: one by itself swings alike with any.")
     damping: Annotated[Number, Field(ge=0)] = Field(0.0, description="N m s/rad, of the joint.")
     color: Colour = Field((0.7, 0.7, 0.7), description="For pictures of it.")

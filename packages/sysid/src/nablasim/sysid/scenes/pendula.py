@@ -61,8 +61,12 @@ def _ends(entry: PendulumEntry, what: str) -> tuple[float, float]:
 
 def pictured(script: Script) -> dict[str, Any]:
     """What `Pictures` has to know of them."""
-    hung = [e for _, e in pendula_of(script)]
-    return {"bob": tuple(e.radius for e in hung), "pivot": hung[0].pivot or (0.0, 0.0, 0.0), "loss": Pyramid(LEVELS)}
+    hung, radii = [e for _, e in pendula_of(script)], []
+    for name, entry in pendula_of(script):
+        if isinstance(entry.radius, Range):
+            raise script.wrong(("objects", name, "radius"), "pixels need the size of the bob: write one number")
+        radii.append(entry.radius)
+    return {"bob": tuple(radii), "pivot": hung[0].pivot or (0.0, 0.0, 0.0), "loss": Pyramid(LEVELS)}
 
 
 def facts(script: Script) -> list[tuple[str, str, str, tuple[float, float] | None, Any, float]]:

@@ -13,6 +13,7 @@ from nablasim.sysid.scenes.quantities import (
     Entry,
     Length,
     Number,
+    Open,
     OpenAngle,
     OpenLength,
     Part,
@@ -56,9 +57,23 @@ class VideoEntry(Entry):
         description="For silhouettes, where to look: x, y, width, height in pixels of the video; no object is "
         "seen elsewhere.",
     )
+    exposure: Annotated[float | Range, Open("")] | None = Field(
+        None,
+        description="How long a frame is exposed, as a part of the time between two. A track takes the middle of what "
+        "is blurred, whatever it is; pixels take no notice, and are refused where this stands.",
+    )
     noise: Annotated[Number, Field(gt=0)] | None = Field(
         None, description="Standard deviation of a pixel, where white is 1, if it is known: '2/255'."
     )
+
+    @model_validator(mode="after")
+    def _exposed(self) -> VideoEntry:
+        low, high = (
+            (self.exposure.low, self.exposure.high) if isinstance(self.exposure, Range) else (self.exposure,) * 2
+        )
+        if low is not None and high is not None and low != -math.inf and not 0 <= low <= high <= 1:
+            raise ValueError("exposure is a part of the time between frames: between 0 and 1")
+        return self
 
     @model_validator(mode="after")
     def _silhouettes(self) -> VideoEntry:

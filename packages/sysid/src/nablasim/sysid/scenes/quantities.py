@@ -99,12 +99,16 @@ class Range:
         return self.low == -math.inf
 
 
+def middle_of(value: float | Range) -> float:
+    """Of a range of lengths, the middle between its ends by their ratio."""
+    return (value.low * value.high) ** 0.5 if isinstance(value, Range) else value
+
+
 @dataclass(frozen=True)
 class Open:
-    """Marks a number that may be written with a unit, as a range, or as `unknown` (`ranges`: whether it can be one)."""
+    """Marks a number that may be written with a unit, as a range, or as `unknown`."""
 
     unit: str
-    ranges: bool = True
 
     def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
         return core_schema.no_info_plain_validator_function(self.read)
@@ -116,9 +120,8 @@ class Open:
             return Range()
         if not isinstance(given, (list, tuple)):
             return to_number(given, self.unit)
-        if not self.ranges or len(given) != 2:
-            form = f"a number, [low, high] or `{UNKNOWN}`" if self.ranges else f"a number or `{UNKNOWN}`"
-            raise ValueError(f"write {form}, not {list(given)!r}")
+        if len(given) != 2:
+            raise ValueError(f"write a number, [low, high] or `{UNKNOWN}`, not {list(given)!r}")
         low, high = (to_number(end, self.unit) for end in given)
         if not low < high:
             raise ValueError(f"a range is its lower end first, and then a higher one, not {list(given)!r}")
@@ -128,7 +131,6 @@ class Open:
 OpenAngle = Annotated[float | Range, Open("deg")]
 OpenLength = Annotated[float | Range, Open("m")]
 OpenSpin = Annotated[float | Range, Open("rad/s")]
-MaybeLength = Annotated[float | Range, Open("m", ranges=False)]
 
 
 def _unknown(given: Any, read: ValidatorFunctionWrapHandler) -> Any:

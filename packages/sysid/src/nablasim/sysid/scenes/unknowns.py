@@ -19,8 +19,9 @@ from numpy.typing import NDArray
 
 from nablasim.sysid.problem import Param
 from nablasim.sysid.scenes.build import Stage
-from nablasim.sysid.scenes.object_entries import RigidEntry
+from nablasim.sysid.scenes.object_entries import ObjectEntry, RigidEntry, ShapeEntry
 from nablasim.sysid.scenes.pendula import open_params
+from nablasim.sysid.scenes.quantities import Range
 from nablasim.sysid.scenes.reading import Script
 
 Vector = NDArray[np.float64]
@@ -52,22 +53,34 @@ def settled(
     """
     if script.entries.pendula:
         return script, open_params(script), []
-    name = next((n for n, entry in script.entries.objects.items() if entry.unknown), None)
+    name = next((n for n, entry in script.entries.objects.items() if entry.unknown or _unsized(entry)), None)
     if name is None:
         return script, [], []
     entry, zero = script.entries.objects[name], (0.0, 0.0, 0.0)
-    stage = Stage(_with(script, name, **dict.fromkeys(entry.unknown, zero)))
-    begins = _beginning(stage, name, video, fps, look)
+    assert isinstance(entry, ObjectEntry)
+    values: dict[str, Any] = dict.fromkeys(entry.unknown, zero)
+    stage = Stage(
+        _with(
+            script, name, **values, **({"shape": ShapeEntry.model_validate({"sphere": 1.0})} if _unsized(entry) else {})
+        )
+    )
+    seen = _seen(stage, name, video, fps, look)
+    notes = []
+    if _unsized(entry):
+        radius = _radius(stage, name, seen)
+        notes.append(f"the radius of {name} is taken as {radius:.3g} m, as it is seen by this camera")
+        script = _with(script, name, shape=ShapeEntry.model_validate({"sphere": radius}))
+        stage = Stage(_with(script, name, **values))
+    begins = _beginning(stage, name, seen)
     flat = script.entries.plane == "2d"
-    values: dict[str, Any] = {}
-    made, plain = [], (0, 1) if flat else (0, 1, 2)
+    made: list[Param] = []
+    plain = (0, 1) if flat else (0, 1, 2)
     if "position" in entry.unknown:
         values["position"] = tuple(begins.place.tolist())
         made.append(_off(f"{name}.position_off", f"{name}.x", begins.place, ROOM * begins.place_std, "m", plain))
     if "velocity" in entry.unknown:
         values["velocity"] = tuple(begins.speed.tolist())
         made.append(_off(f"{name}.velocity_off", f"{name}.v", begins.speed, ROOM * begins.speed_std, "m/s", plain))
-    notes = []
     if "spin" in entry.unknown:
         values["spin"] = zero
         if _is_ball(entry):
@@ -104,14 +117,33 @@ def _moved(of: str, value: Vector, still: Vector, off: Any) -> dict[str, Any]:
 
 
 # -- the track
-def _beginning(stage: Stage, name: str, video: str | Path, fps: float | None, look: Callable[..., Any]) -> Beginning:
-    """Where it is and how fast, from the first frames of its free motion."""
+def _seen(stage: Stage, name: str, video: str | Path, fps: float | None, look: Callable[..., Any]) -> Any:
+    """The track of the object."""
     entry = stage.entries.video
     try:
-        seen = look(video, entry.region, None, fps or entry.fps)
+        return look(video, entry.region, None, fps or entry.fps)
     except ValueError as error:
         said = f"is unknown, and the video does not show it: {error}"
         raise stage.script.wrong(("objects", name), said) from error
+
+
+def _unsized(entry: Any) -> bool:
+    return isinstance(entry, RigidEntry) and isinstance(entry.shape.sphere, Range)
+
+
+def _radius(stage: Stage, name: str, seen: Any) -> float:
+    """m: of a ball, by a camera that says how large a pixel is where it is."""
+    camera = stage.camera
+    if camera.perspective:
+        raise stage.script.wrong(
+            ("objects", name, "shape"), "the radius is unknown, and pixels need it: write it as one number"
+        )
+    return float(np.nanmedian(seen.across)) / 2 * 2 * float(camera.half_height) / float(seen.size[0])
+
+
+def _beginning(stage: Stage, name: str, seen: Any) -> Beginning:
+    """Where it is and how fast, from the first frames of its free motion."""
+    entry = stage.entries.video
     t = np.asarray(seen.track.time) - entry.start
     if t[0] > 1.5 / seen.rate:
         raise stage.script.wrong(
@@ -158,7 +190,7 @@ def _in_space(stage: Stage, name: str, seen: Any, some: NDArray[np.int64]) -> Ve
     eye = np.asarray(camera.eye, np.float64)
     side = x[:, None] * right + y[:, None] * up
     origins = np.broadcast_to(eye, side.shape) + (0.0 if camera.perspective else side)
-    rays = -back + (side if camera.perspective else 0)
+    rays = np.broadcast_to(-back, side.shape) + (side if camera.perspective else 0.0)
     if stage.entries.plane == "2d":
         if (np.abs(rays[:, 2]) < 1e-3).any():
             raise stage.script.wrong(

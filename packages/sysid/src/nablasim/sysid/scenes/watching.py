@@ -50,6 +50,12 @@ class Watched:
 def watch(stage: Stage, path: str | Path, *, fps: float | None = None) -> Watched:
     """Read the part of a video that a scene is about. `fps` is believed instead of what the file says."""
     path, entry = Path(path), stage.entries.video
+    if entry.exposure is not None:
+        raise stage.script.wrong(
+            ("video", "exposure"),
+            "pixels take no notice of motion blur: leave it out, or ask for what a track tells (docs: From a clip to a "
+            "number)",
+        )
     clock = _clock(stage, path, fps)
     first, last = _part(stage, path, clock)
     times, dt, notes = _times(stage, clock.times[first:last] - clock.times[first], clock.rate)

@@ -5,6 +5,7 @@ Events are looked at one by one, before anything is built: they need neither a d
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import yaml
@@ -34,6 +35,18 @@ class SceneLoader(yaml.SafeLoader):  # type: ignore[misc]
             why = str(error).partition(";")[0]
             said = f"{written!r} cannot be read as {kind}: {why}; write it shorter, or in quotes if it is a text"
             raise TooMuch(problem=said, problem_mark=node.start_mark) from error
+
+    def construct_decimal(self, node: Any) -> Any:
+        """YAML 1.1 would take 010 for 8, 1:30 for 90 and 1_5 for 15."""
+        if re.match(r"[-+]?0[0-9xob]", node.value) or re.search(r"[:_]", node.value):
+            said = f"{node.value!r} may mean several numbers: write digits and a point alone, or a text in quotes"
+            raise TooMuch(problem=said, problem_mark=node.start_mark)
+        whole = node.tag == "tag:yaml.org,2002:int"
+        return self.construct_yaml_int(node) if whole else self.construct_yaml_float(node)
+
+
+for _kind in ("int", "float"):
+    SceneLoader.add_constructor(f"tag:yaml.org,2002:{_kind}", SceneLoader.construct_decimal)
 
 
 def check_extent(text: str) -> None:

@@ -15,20 +15,21 @@ from nablasim.sysid.tracks import flight as fl
 from nablasim.sysid.tracks.answers import Answer, CannotTell
 from nablasim.sysid.tracks.least_squares import Vector
 from nablasim.sysid.tracks.questions import Known, check, names_of
+from nablasim.sysid.tracks.roundness import is_round, is_string
 from nablasim.sysid.tracks.rulers import DISAGREE, Ruler, quarrels, rulers
 from nablasim.sysid.tracks.sliding import Slid, fit_slide, width_of
 from nablasim.sysid.tracks.swing import OMEGA, RADIUS, fit_swing
 
 TILTED = 0.015
 """By which part a way that is seen at a slant is shortened."""
-PROTRACTOR = np.radians(0.25)
-"""How well an angle is known that was given."""
 TELLING = 0.5
 """Of the value: an interval that is wider says nothing."""
 ROUND = (0.09, 0.4)
 """Of its size, and pixels: by how much the size of a ball may scatter about what its distance makes of it."""
 TOWARDS = 0.25
 """By which part something may grow on its way: more than people's cameras are turned."""
+ROD = 0.01
+"""By which part a string with some weight, or a hook, makes a pendulum another one: a rod of 6 % of the bob's mass."""
 UNEVEN = 0.25
 """A half that differs by more from the other is another motion."""
 
@@ -79,8 +80,11 @@ def _fly(look: Look, kind: str, names: list[str], known: Known) -> Asked:
             f"the track is {fit.noise[0]:.1f} pixels off a free flight: it is not one, or another thing was followed"
         )
     # What is no ball, or is seen by a lens that stretches, has another size in each frame.
-    uneven = fit.noise[1] > ROUND[0] * width + ROUND[1]
-    ball = (f"its size changes by {fit.noise[1] / width:.0%} from frame to frame: it is no ball, or not sharp",)
+    odd: tuple[str, ...] = ()
+    if fit.noise[1] > ROUND[0] * width + ROUND[1]:
+        odd = (f"its size changes by {fit.noise[1] / width:.0%} from frame to frame: it is no ball, or not sharp",)
+    elif not is_round(look):
+        odd = ("its silhouette is not round: it is no ball, or the lens stretches it",)
     apart, doubt = fl.early_and_late(found)
     std = fit.std(fl.G)
     if abs(apart) > 3 * doubt:
@@ -99,16 +103,17 @@ def _fly(look: Look, kind: str, names: list[str], known: Known) -> Asked:
         elif name == "ball.diameter":
             value = known.g / per
             told = (known.said_gravity, "it is a ball")
-            answer = Answer(name, value, value * std, "m", (*metric, *(ball if uneven else ())), told)
+            answer = Answer(name, value, value * std, "m", (*metric, *odd), told)
             if diameter is not None and abs(np.log(value / diameter)) > DISAGREE * relative:
                 answer = answer.against(_disagree(value / diameter, known))
             answers.append(answer)
         else:
             assert diameter is not None
             value = per * diameter
-            odd = ball if uneven and known.diameter is not None else ()
             told = (said, *(("it is a ball",) if known.diameter is not None else ()))
-            answer = Answer(name, value, value * relative, "m/s²", (*metric, *odd), told)
+            answer = Answer(
+                name, value, value * relative, "m/s²", (*metric, *(odd if known.diameter is not None else ())), told
+            )
             if not answer.low <= known.g <= answer.high:
                 answer = answer.against(
                     f"this is not {known.named_gravity}: the frame rate or the ruler is probably wrong"
@@ -135,7 +140,7 @@ def _rulers_of(look: Look, known: Known, found: fl.Flight) -> list[Ruler]:
 def _diameter(known: Known, found: fl.Flight, measured: list[Ruler], std: float) -> tuple[float | None, float, str]:
     """m, the relative deviation of a gravity that is measured with it, and how it is known."""
     if known.diameter is not None:
-        return known.diameter, std, f"the ball is {known.diameter:g} m across"
+        return known.diameter, float(np.hypot(std, known.diameter_unsure)), f"the ball is {known.diameter:g} m across"
     if not measured:
         return None, std, ""
     fit, ruler = found.fitted, measured[0]
@@ -193,7 +198,7 @@ def _slide(look: Look, kind: str, names: list[str], known: Known) -> Asked:
     slope = np.sign(slid.way[1]) * np.tan(angle)  # Rows count downwards: a way with growing rows goes down.
     by_pull = slid.against / scale / (known.g * np.cos(angle))
     value = by_pull + slope
-    unsure_angle = PROTRACTOR / np.cos(angle) ** 2 if known.angle is not None else np.radians(0.5)
+    unsure_angle = known.angle_unsure / np.cos(angle) ** 2 if known.angle is not None else np.radians(0.5)
     std = float(np.hypot(by_pull * relative, unsure_angle))
     level = (
         f"the slope is {np.degrees(angle):g} degrees"
@@ -214,7 +219,7 @@ def _roll(look: Look, kind: str, names: list[str], known: Known) -> Asked:
     unsure_width = float(np.hypot(fl.TOO_WIDE[0] / across, fl.TOO_WIDE[1]))
     relative = slid.std / max(abs(slid.against), 1e-9)
     part = 5 / 7 * np.sin(known.angle)
-    angle = PROTRACTOR / np.tan(known.angle)
+    angle = known.angle_unsure / np.tan(known.angle)
     assumed = (f"the slope is {np.degrees(known.angle):g} degrees", "the ball is solid and rolls without slipping")
     answers = []
     for name in names:
@@ -254,7 +259,7 @@ def _swing(look: Look, kind: str, names: list[str], known: Known) -> Asked:
         why = (
             f"the track is {fit.noise[0]:.1f} pixels off a pendulum's: it is not one, or another thing was followed",
         )
-    relative = float(np.sqrt(fit.std(OMEGA) ** 2 + 0.003**2 + bob**2))
+    relative = float(np.sqrt(fit.std(OMEGA) ** 2 + ROD**2 + bob**2))
     answers = []
     for name in names:
         if name == "bob.length":
@@ -271,6 +276,11 @@ def _swing(look: Look, kind: str, names: list[str], known: Known) -> Asked:
             assert ruled is not None
             value, std = swung.omega_squared * ruled[0], float(np.hypot(relative, ruled[1]))
             answer = Answer(name, value, value * std, "m/s²", why, (ruled[2], "all its mass is in the bob"))
+            if is_string(look):
+                answer = answer.against(
+                    "the string was followed with the bob, so that the middle of what swings is not the bob's: say "
+                    "where the bob swings by --region x,y,w,h, or film a thinner string"
+                )
             if not answer.low <= known.g <= answer.high:
                 answer = answer.against(
                     f"this is not {known.named_gravity}: the frame rate or the ruler is probably wrong"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import radians
 
 from nablasim.sysid.names import nearest
 from nablasim.sysid.tracks.answers import CannotTell
@@ -40,6 +41,10 @@ class Known:
     gravity: float | None = None
     angle: float | None = None
     view: View = View()
+    diameter_unsure: float = 0.0
+    """Relative standard deviation."""
+    angle_unsure: float = radians(0.25)
+    """rad: how well an angle is known that was given"""
 
     @property
     def ruled(self) -> bool:

@@ -43,7 +43,8 @@ def rulers(
     found = []
     if known.diameter is not None:
         said = f"the object is {known.diameter:g} m across"
-        found.append(Ruler(across / known.diameter, off, said, "its size"))
+        unsure = float(np.hypot(off, known.diameter_unsure))
+        found.append(Ruler(across / known.diameter, unsure, said, "its size"))
     if known.length is not None:
         x0, y0, x1, y1, metres = known.length
         pixels = float(np.hypot(x1 - x0, y1 - y0))

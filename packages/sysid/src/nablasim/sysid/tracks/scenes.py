@@ -49,9 +49,7 @@ def story_of(script: Script, wanted: Sequence[str]) -> Story | None:
     entries = script.entries
     name, entry = next(iter(entries.objects.items()))
     alone = len(entries.objects) == 1
-    swings = alone and isinstance(entry, PendulumEntry)
-    hidden = swings or entries.camera.open or any(e.unknown for e in entries.objects.values())
-    if not hidden or entries.video.compare != "silhouette":
+    if not _hidden(script) or entries.video.compare != "silhouette":
         return _pixels(script, "colours are compared") if entries.camera.open else None
     if not alone:
         return _pixels(script, "there are several objects")
@@ -70,6 +68,14 @@ def story_of(script: Script, wanted: Sequence[str]) -> Story | None:
     except CannotTell as error:
         raise BadScene(f"{script.name}: {_in_file(str(error))}") from error
     return Story(kind, name, names, said, known)
+
+
+def _hidden(script: Script) -> bool:
+    """Whether something of the camera or of the beginning is not known, or a single pendulum swings by itself."""
+    entries = script.entries
+    open_shape = any(isinstance(e, RigidEntry) and e.shape.open for e in entries.objects.values())
+    swings = len(entries.objects) == 1 and bool(entries.pendula)
+    return swings or open_shape or entries.camera.open or any(e.unknown for e in entries.objects.values())
 
 
 def _pixels(script: Script, why: str) -> Story | None:
@@ -98,7 +104,7 @@ def _kind(script: Script, entry: Any) -> str | None:
     floor = script.entries.floor
     if isinstance(entry, PendulumEntry):
         return "swing" if entry.damping == 0 else None
-    if not isinstance(entry, RigidEntry) or entry.pushes:
+    if not isinstance(entry, RigidEntry) or entry.pushes or script.entries.walls:
         return None
     if floor is None:
         return "throw"
@@ -130,8 +136,15 @@ def _known(script: Script, kind: str, entry: Any, names: tuple[str, ...]) -> Kno
     pull = float(np.linalg.norm(entries.gravity))
     line = entries.camera.length
     floor = entries.floor
+    size = None if "ball.diameter" in names else _across(entry, kind)
+    diameter = None if size is None else _even(size, 0.0, lambda v: float(np.log(v)))
+    tolerance = Known().angle_unsure
+    if floor is not None and isinstance(floor.angle, Range):
+        tolerance = float(np.radians(floor.angle.high - floor.angle.low) / 12**0.5)
     return Known(
-        diameter=None if "ball.diameter" in names else _across(entry, kind),
+        diameter=None if diameter is None else float(np.exp(diameter[0])),
+        diameter_unsure=0.0 if diameter is None else diameter[1],
+        angle_unsure=tolerance,
         length=None if line is None else (*line[0], *line[1], line[2]),
         gravity=None if pull == EARTH else pull,
         angle=None if floor is None or abs(floor.up[0]) < 1e-9 else float(abs(np.arctan2(floor.up[0], floor.up[1]))),
@@ -139,16 +152,18 @@ def _known(script: Script, kind: str, entry: Any, names: tuple[str, ...]) -> Kno
     )
 
 
-def _across(entry: Any, kind: str) -> float | None:
+def _across(entry: Any, kind: str) -> float | Range | None:
     """m: what of it is seen all along, if it is known."""
     if isinstance(entry, PendulumEntry):
-        return 2 * entry.radius
+        return _twice(entry.radius)
     radius, box = entry.shape.sphere, entry.shape.box
     if radius is not None:
-        return None if isinstance(radius, Range) else 2 * radius
-    if box is None or kind != "slide" or entry.rotation is not None:
-        return None
-    return float(box[0])
+        return _twice(radius)
+    return None if box is None or kind != "slide" or entry.rotation is not None else box[0]
+
+
+def _twice(radius: float | Range) -> float | Range:
+    return Range(2 * radius.low, 2 * radius.high) if isinstance(radius, Range) else 2 * radius
 
 
 def view_of(script: Script, size: tuple[int, int]) -> View:
@@ -161,8 +176,8 @@ def view_of(script: Script, size: tuple[int, int]) -> View:
         tilt = float(np.degrees(np.arcsin(way[1] / np.linalg.norm(way)))) if tilt is None else tilt
         in_plane = script.entries.plane == "2d" and abs(camera.target[2]) < 1e-9
         distance = float(np.linalg.norm(way)) if distance is None and in_plane else distance
-    if camera.scale is not None:
-        fov, distance = None, None
+    if camera.scale is not None:  # Drawn as if from far away: nothing is said of the true one.
+        fov, distance, tilt = None, None, None
     return View(
         focal=_even(fov, BELIEVED["fov"], lambda v: float(np.log(tall / 2 / np.tan(np.radians(v) / 2)))),
         tilt=_even(tilt, np.radians(BELIEVED["tilt"]), np.radians),

@@ -29,11 +29,12 @@ def disagreement(problem: Problem, u: Vector) -> dict[int, tuple[float, float, f
         return {}
     keep = problem.space.size * problem.bound.target.size <= SMALL
     exact = problem.slopes(u, by="tangents", keep=keep)
-    found = _apart(problem, exact, problem.slopes(u, by="differences", keep=keep))
+    found = _apart(problem, exact, problem.slopes(u, by="differences", keep=keep, batched=False))
     if not found:
         return {}
     # Long steps cut corners: who is right is seen from steps that are shorter.
-    nearer = _apart(problem, exact, problem.slopes(u, step=problem.bound.step / 8, by="differences", keep=keep))
+    short = problem.slopes(u, step=problem.bound.step / 8, by="differences", keep=keep, batched=False)
+    nearer = _apart(problem, exact, short)
     return {j: nearer[j] for j in found if j in nearer and nearer[j][0] > found[j][0] / 2}
 
 

@@ -31,7 +31,7 @@ class Video:
         noise: float | None = None,
     ):
         """Whole numbers count as 8-bit. Give the times, or how many frames there are per second."""
-        pictures = np.asarray(frames.detach().numpy() if hasattr(frames, "detach") else frames)
+        pictures = _plain("frames", frames.detach().numpy() if hasattr(frames, "detach") else frames)
         if pictures.ndim not in (3, 4) or not pictures.size:
             raise ValueError(
                 f"frames are (n, height, width) or (n, height, width, channels), not of shape {pictures.shape}"
@@ -43,11 +43,17 @@ class Video:
             raise TypeError(f"frames are of uint8 or real numbers from 0 to 1, not {pictures.dtype}")
         if not np.isfinite(pictures).all():
             raise ValueError(f"frame {int(np.argwhere(~np.isfinite(pictures))[0, 0])} has a pixel that is not finite")
+        if np.abs(pictures).max() > BRIGHTEST:
+            low, high = pictures.min(), pictures.max()
+            raise ValueError(f"real frames are from 0 to 1, and these from {low:.4g} to {high:.4g}: divide by 255")
         if (times is None) == (fps is None):
             raise ValueError("give the times of the frames, or fps, how many there are per second")
-        when = np.arange(len(pictures)) / fps if fps else np.asarray(times, np.float64)
+        if fps is not None and not 0 < fps < np.inf:
+            raise ValueError(f"fps is how many frames there are per second, above zero, not {fps}")
+        when = _times(times) if fps is None else np.arange(len(pictures)) / fps
         if when.shape != (len(pictures),):
             raise ValueError(f"there are {len(pictures)} frames and {when.size} times")
+        check_noise(noise)
         object.__setattr__(self, "frames", pictures)
         object.__setattr__(self, "times", when)
         object.__setattr__(self, "noise", noise)
@@ -81,6 +87,8 @@ class Video:
         return Video(self.frames + rng.normal(scale=sigma, size=self.frames.shape), self.times, noise=sigma)
 
 
+BRIGHTEST = 16.0
+"""No picture with noise or several lights goes as far: larger numbers count in another way than from 0 to 1."""
 ROUNDING = 1 / 255 / 12**0.5
 """Standard deviation of what rounding to 8 bits takes away."""
 
@@ -93,15 +101,37 @@ class Track:
     values: dict[str, NDArray[np.float64]]
 
     def __init__(self, times: ArrayLike, values: dict[str, ArrayLike]):
-        object.__setattr__(self, "times", np.asarray(times, np.float64))
-        made = {name: np.asarray(v, np.float64) for name, v in values.items()}
+        object.__setattr__(self, "times", _times(times))
+        made = {name: _plain(name, v).astype(np.float64) for name, v in values.items()}
         for name, v in made.items():
             if v.shape[:1] != self.times.shape:
                 raise ValueError(f"{name}: there are {len(self.times)} times and {v.shape[:1]} values")
+            if not np.isfinite(v).all():
+                at = int(np.argwhere(~np.isfinite(v))[0, 0])
+                raise ValueError(f"{name} is not finite at {self.times[at]:.6g} s: leave out what was not measured")
         object.__setattr__(self, "values", made)
 
     def __len__(self) -> int:
         return len(self.times)
+
+
+def check_noise(noise: float | None) -> None:
+    """A standard deviation: with any other number residuals would pass for noise, or never."""
+    if noise is not None and not 0 <= noise < np.inf:
+        raise ValueError(f"noise is a standard deviation, zero or more, not {noise}")
+
+
+def _times(times: Any) -> NDArray[np.float64]:
+    made = _plain("times", times).astype(np.float64)
+    if not np.isfinite(made).all() or (np.diff(made) < 0).any():
+        raise ValueError("times are finite, and in order: sort them together with what was seen")
+    return made
+
+
+def _plain(name: str, data: Any) -> NDArray[Any]:
+    if np.ma.is_masked(data):
+        raise ValueError(f"{name}: some are masked, and masks would be lost: leave them out, or data.filled(...)")
+    return np.asarray(data)
 
 
 def load_video(

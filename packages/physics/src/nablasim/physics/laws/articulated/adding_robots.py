@@ -10,11 +10,18 @@ from numpy.typing import ArrayLike, NDArray
 
 from nablasim.physics.checks import shaped
 from nablasim.physics.errors import RobotError
-from nablasim.physics.geometry import Joint, Robot, Shape, rotation_matrix, solid
+from nablasim.physics.geometry import Joint, Placed, Robot, Shape, TriMesh, rotation_matrix, solid
 from nablasim.physics.laws.articulated import tables
 from nablasim.physics.laws.articulated.bundles import COORDS, DOFS
 from nablasim.physics.laws.articulated.link_planes import add_points
-from nablasim.physics.laws.articulated.nodes import Node, dof_parents, mass_matrix, nodes_of
+from nablasim.physics.laws.articulated.nodes import (
+    Node,
+    couplings,
+    dof_parents,
+    joined_branches,
+    mass_matrix,
+    nodes_of,
+)
 from nablasim.physics.laws.articulated.robots_kernels import NONE
 from nablasim.physics.model import Column, Draft, Rows
 
@@ -51,7 +58,7 @@ def add_robot(
     draft.parameter(f"{name}.qd", tables.QD, rows["dofs"], v0, unit="rad/s or m/s", about="initial rates of the joints")
     draft.parameter(f"{name}.torque", tables.MORE_TORQUE, rows["dofs"], np.zeros(robot.dofs), unit="N m or N",
                     about="in all degrees of freedom, added before the motors' clip")  # fmt: skip
-    _add_tree(draft, rows, nodes)
+    _add_tree(draft, robot, rows, nodes)
     for node, row in zip(nodes, rows["nodes"]):
         _add_node(draft, names, node, Rows("nodes", row, 1))
     M = mass_matrix(nodes, q0)
@@ -73,14 +80,21 @@ def _add_skin(draft: Draft, name: str, robot: Robot) -> None:
     drawn = [link for link in robot.links if robot.link(link).looks]
     for k, link in enumerate(drawn):
         for part in robot.link(link).looks:
-            mesh = part.shape.mesh() if isinstance(part.shape, Shape) else solid(f"{name}.{link}", part.shape, 1.0).skin
-            assert mesh is not None, "a link has no signed distances"
+            mesh = _seen(f"{name}.{link}", part)
             points.append(part.pos + np.asarray(mesh.vertices) @ rotation_matrix(part.rot).T)
             faces.append(np.asarray(mesh.faces) + first)
             of.append(np.full(len(mesh.vertices), k))
             first += len(mesh.vertices)
     if drawn:
         draft.surface(name, np.concatenate(faces), np.concatenate(points), links=tuple(drawn), link=np.concatenate(of))
+
+
+def _seen(name: str, part: Placed) -> TriMesh:
+    if isinstance(part.shape, TriMesh):  # It may be open: nothing touches it.
+        return part.shape
+    mesh = part.shape.mesh() if isinstance(part.shape, Shape) else solid(name, part.shape, 1.0).skin
+    assert mesh is not None, "a link has no signed distances"
+    return mesh
 
 
 class _Names:
@@ -111,13 +125,14 @@ def _add_base(draft: Draft, name: str, rows: dict[str, Rows], pos: ArrayLike, ro
     draft.parameter("gravity", tables.GRAVITY, base, g, unit="m/s²", uniform=True, about="acceleration of what falls")
 
 
-def _add_tree(draft: Draft, rows: dict[str, Rows], nodes: list[Node]) -> None:
+def _add_tree(draft: Draft, robot: Robot, rows: dict[str, Rows], nodes: list[Node]) -> None:
     first, coord, dof = (rows[table].start for table in ("nodes", "coords", "dofs"))
-    above = dof_parents(nodes)
-    depth = np.zeros(len(above), np.int64)
-    order = [k for n in nodes for k in range(n.dof, n.dof + DOFS[n.kind])]
-    for k in order:
-        depth[k] = 1 if above[k] < 0 else depth[above[k]] + 1
+    own, leads = dof_parents(nodes), np.arange(robot.dofs)
+    starts = {node.joint.name: node.dof for node in reversed(nodes)}
+    for follower, mimic in robot.mimics.items():
+        leads[starts[follower]] = starts[mimic.leader]
+    above = joined_branches(own, [(k, int(j)) for k, j in enumerate(leads) if j != k])
+    order, depth, reach = couplings(above, own)
     pairs = draft.rows("couplings", int(depth.sum()))
     coord_of = {n.dof: n.coord for n in nodes}
     numbers = {
@@ -127,6 +142,7 @@ def _add_tree(draft: Draft, rows: dict[str, Rows], nodes: list[Node]) -> None:
         tables.DOF_COORD: [coord + coord_of.get(k, 0) for k in range(len(above))],
         tables.ABOVE: dof + np.where(above < 0, np.arange(len(above)), above), tables.DEPTH: depth,
         tables.ROW: pairs.start + np.cumsum(depth) - depth, tables.ORDER: [dof + k for k in order],
+        tables.LEADS: dof + leads, tables.REACH: reach,
     }  # fmt: skip
     for index, entries in numbers.items():
         draft.index(index.name, np.asarray(entries, np.int64))
@@ -197,6 +213,9 @@ def _add_joint(draft: Draft, names: _Names, joint: Joint, robot: Robot, rows: Ro
     put("kd", tables.KD, motor.kd if motor else 0.0, "N m s or N s/m", has, bounds=(0.0, None))
     put("limit", tables.LIMIT, min(motor.limit, FAR) if motor else FAR, "N m or N",
         has and math.isfinite(motor.limit if motor else 0.0), bounds=(0.0, None))  # fmt: skip
+    mimic = robot.mimics.get(joint.name)
+    put("ratio", tables.RATIO, mimic.ratio if mimic else 0.0, "1 or m or 1/m", mimic is not None)
+    put("offset", tables.OFFSET, mimic.offset if mimic else 0.0, "rad or m", mimic is not None)
     put("target", tables.TARGET, motor.target if motor else 0.0, "rad or m", has)
     draft.parameter(names.joint(joint.name, "torque"), tables.TORQUE, rows, np.zeros(rows.count), unit="N m or N",
                     about="added before the motor's clip")  # fmt: skip

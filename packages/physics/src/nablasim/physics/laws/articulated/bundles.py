@@ -17,7 +17,11 @@ COORDS = (0, 1, 1, 4, 7)
 
 @kc.struct
 class Tree:
-    """Who hangs on whom. A thread is a robot; it has nodes from `first` on, and degrees of freedom from `dof_first`."""
+    """Who hangs on whom. A thread is a robot; it has nodes from `first` on, and degrees of freedom from `dof_first`.
+
+    The degrees of freedom that one is coupled to are those `above` it, `depth` in number with itself; it moves with
+    those of them in `reach`, an entry for each coupling. `leads`: the one that it follows, or itself.
+    """
 
     first: kc.Array[int]
     count: kc.Array[int]
@@ -32,6 +36,8 @@ class Tree:
     depth: kc.Array[int]
     row: kc.Array[int]
     order: kc.Array[int]
+    leads: kc.Array[int]
+    reach: kc.Array[int]
 
 
 @kc.struct
@@ -75,6 +81,9 @@ class Drives:
     limits: kc.Array[kc.float2]
     stop_ke: kc.Array[float]
     stop_kd: kc.Array[float]
+    ratio: kc.Array[float]
+    offset: kc.Array[float]
+    tie: kc.Array[float]
     apparent: kc.Array[float]
 
 

@@ -146,18 +146,18 @@ def contacts(load, slides):
                     back = rub / (slip * slip)
                 while t.parent[b] != b and dofs_of(t.kind[b]) == 0:
                     b = t.parent[b]
-                k, deep = t.dof[b] + dofs_of(t.kind[b]) - 1, 0
+                k, deep, reach = t.dof[b] + dofs_of(t.kind[b]) - 1, 0, 0
                 if dofs_of(t.kind[b]) > 0:
-                    deep = t.depth[k]
+                    deep, reach = t.depth[k], t.row[k]
                 for e in range(deep):
                     way = load(p.slide[k]) + kc.cross(load(p.turn[k]), arm)
                     # The force that a rate of 1 in this joint takes away.
                     force = (way - up * kc.dot(up, way)) * rub - u * (back * kc.dot(u, way))
-                    force = (force + up * (along * kc.dot(up, way))) * dt
+                    force = (force + up * (along * kc.dot(up, way))) * (dt * float(t.reach[reach + e]))
                     j = k
                     for q in range(deep - e):
                         other = load(p.slide[j]) + kc.cross(load(p.turn[j]), arm)
-                        L[t.row[k] + q] = L[t.row[k] + q] + kc.dot(other, force)
+                        L[t.row[k] + q] = L[t.row[k] + q] + kc.dot(other, force) * float(t.reach[reach + e + q])
                         j = t.above[j]
                     k = t.above[k]
 

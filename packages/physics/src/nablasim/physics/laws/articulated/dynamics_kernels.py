@@ -92,7 +92,7 @@ def recursions(load):
                     entry = kc.dot(load(p.turn[j]), n) + kc.dot(load(p.slide[j]), f)
                     if e == 0:
                         entry += load(b.armature[k])
-                    M[t.row[k] + e] = entry
+                    M[t.row[k] + e] = entry if t.reach[t.row[k] + e] > 0 else 0.0
                     j = t.above[j]
             up = t.parent[i]
             if up != i:

@@ -166,21 +166,21 @@ def _lightened(made: Solid, mass: float, spin: NDArray[np.float64]) -> tuple[Sol
     share, com = made.features.share[made.features.others :], made.unit.com
     points = made.points[made.features.others :]
 
-    def times(mass: float, turns: bool) -> float:
+    def times(mass: float) -> float:
         sets = supports(points, share, mass, com, spin)
         n = len(sets.normals)
-        still = np.broadcast_to(spin if turns else np.eye(3) * 1e12 * mass, (n, 3, 3))
-        return mass * float(rates(sets, points - com, share, np.full(n, mass), still).max())
+        found = rates(sets, points - com, share, np.full(n, mass), np.broadcast_to(spin, (n, 3, 3)))
+        return mass * float(found.max())
 
     if not len(points):
         return made, mass
-    together = times(mass, False)
+    together = times(1e-9 * mass)  # So light that it gives way before it turns.
     if together > SHARED:
         share = share * (SHARED / together)
         whole = made.features.share.copy()
         whole[made.features.others :] = share
         made = replace(made, features=made.features._replace(share=whole))
-    while times(mass, True) > GIVES:
+    while times(mass) > GIVES:
         mass *= 0.8
     return made, mass
 

@@ -6,16 +6,17 @@ from nablasim.physics.laws.articulated.bundles import Contacts, Drives, Now, Pos
 from nablasim.physics.laws.articulated.contacts_kernels import CONTACTS_HELD
 from nablasim.physics.laws.articulated.dynamics_kernels import held
 from nablasim.physics.laws.articulated.joints_kernels import LAWS_HELD
+from nablasim.physics.laws.articulated.ties_kernels import TIES_HELD, add_tie_stiffness
 from nablasim.physics.laws.articulated.tree_kernels import factor, solve
 
 held_stiffness, held_residual = LAWS_HELD.joint_stiffness, LAWS_HELD.residual
 held_suppose, held_take = LAWS_HELD.suppose, LAWS_HELD.take
 held_add_torques, held_add_stiffness = CONTACTS_HELD.add_torques, CONTACTS_HELD.add_stiffness
 held_suppose_contacts, held_take_contacts = CONTACTS_HELD.suppose, CONTACTS_HELD.take
-end_twists = CONTACTS_HELD.node_twists
+end_twists, held_add_pulls = CONTACTS_HELD.node_twists, TIES_HELD.add_pulls
 ROUNDS, FAST, MANY = 40, 6, 1000000
 """Steps of Newton's method at most, and in how many of the first any number of points may change over to sliding."""
-DESCENTS, TRIALS, NEAR = 100, 30, 0.1
+DESCENTS, TRIALS, NEAR = 200, 60, 0.1
 """Steps downhill where that does not find it, tries for how far each goes, and which part of the slope may be left."""
 
 
@@ -62,6 +63,7 @@ def left_over(t: Tree, s: Drives, p: Poses, c: Contacts | None, m: Touch | None,
             x.rest[k] = x.rest[k] + x.M[t.row[k] + e] * a[j]
             x.rest[j] = x.rest[j] + x.M[t.row[k] + e] * a[k]
     held_residual(t, s, x.hold, now, a, dt, x.rest, r)
+    held_add_pulls(t, s, now, a, dt, x.rest, r)
     if c is not None:
         held_add_torques(t, p, c, m, now, a, dt, x.rest, r)
 
@@ -76,6 +78,7 @@ def step_factors(t: Tree, s: Drives, p: Poses, c: Contacts | None, m: Touch | No
             x.L[t.row[k] + e] = x.M[t.row[k] + e]
         x.stiff[k] = held_stiffness(s, x.hold, k, held(now.q[t.dof_coord[k]]), held(now.qd[k]), a[k], dt)
         x.L[t.row[k]] = x.L[t.row[k]] + x.stiff[k]
+    add_tie_stiffness(t, s, x.L, r)
     if c is not None:
         held_add_stiffness(t, p, c, m, dt, x.L, r)
     factor(t, x.L, r)
@@ -145,20 +148,20 @@ def descend(t: Tree, s: Drives, p: Poses, c: Contacts | None, m: Touch | None, x
         for k in range(begin, end):
             energy += x.rest[k] * x.way[k]
         x.left[r] = energy / whole
+        for k in range(begin, end):
+            a[k] = a[k] + x.way[k]
         if solved(x, energy, last, whole, r):
             break
         last = energy
         # Downhill up to `low`, uphill from `high` on.
         low, high, at, steep = 0.0, 1.0, 1.0, energy
-        for k in range(begin, end):
-            a[k] = a[k] + x.way[k]
         slope = slope_at(t, s, p, c, m, x, now, a, dt, r)
         back = slope
         for n in range(TRIALS):
             if slope >= 0.0 and ((high == 1.0 and back >= 0.0) or slope <= NEAR * energy):
                 break
             goal = 0.5 * (low + high)
-            if n % 3 > 0:
+            if n % 2 > 0:
                 goal = low + (high - low) * steep / (steep - back)
             for k in range(begin, end):
                 a[k] = a[k] + (goal - at) * x.way[k]
@@ -198,11 +201,11 @@ def newton(t: Tree, s: Drives, p: Poses, c: Contacts | None, m: Touch | None, x:
             for k in range(begin, end):
                 whole += x.bias[k] * x.bias[k] / x.M[t.row[k]]
         x.left[r] = energy / kc.max(whole, 1e-30)
+        for k in range(begin, end):
+            a[k] = a[k] + x.way[k]
         if solved(x, energy, last, whole, r):
             break
         last = energy
-        for k in range(begin, end):
-            a[k] = a[k] + x.way[k]
         touching = False
         if c is not None:
             end_twists(t, p, now, a, dt, m, r)

@@ -111,6 +111,34 @@ def dof_parents(nodes: list[Node]) -> NDArray[np.int32]:
     return above
 
 
+def joined_branches(above: NDArray[np.int32], ties: list[tuple[int, int]]) -> NDArray[np.int32]:
+    """The same, with the branches of two degrees of freedom that are tied below each other: so what couples them is
+    among the couplings of one branch, and the factors of a matrix stay as sparse as those of a tree."""
+    above = above.copy()
+    for one, other in ties:
+        mine, theirs = _way_up(above, one), _way_up(above, other)
+        if one not in theirs and other not in mine:
+            top = next(k for k in reversed(mine) if k not in theirs)
+            above[top] = other
+    return above
+
+
+def _way_up(above: NDArray[np.int32], k: int) -> list[int]:
+    way = [k]
+    while above[way[-1]] >= 0:
+        way.append(int(above[way[-1]]))
+    return way
+
+
+def couplings(above: NDArray[np.int32], own: NDArray[np.int32]) -> tuple[list[int], NDArray[np.int64], list[int]]:
+    """An order in which those above come first, how many each has above it, itself included, and for each of these
+    whether it moves with it: is above it in the tree itself, `own`, too."""
+    ways = [_way_up(above, k) for k in range(len(above))]
+    depth = np.array([len(way) for way in ways], np.int64)
+    reach = [int(j in moving) for way, moving in zip(ways, (_way_up(own, k) for k in range(len(own)))) for j in way]
+    return sorted(range(len(above)), key=lambda k: int(depth[k])), depth, reach
+
+
 def placed(nodes: list[Node], q: Floats) -> list[tuple[Floats, Floats, Floats]]:
     """Forward kinematics in NumPy: of each node position, rotation matrix, and the twists of its joint, (dofs, 6)."""
     found: list[tuple[Floats, Floats, Floats]] = []

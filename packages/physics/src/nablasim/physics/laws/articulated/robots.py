@@ -11,10 +11,11 @@ from nablasim.physics.errors import NotConverged
 from nablasim.physics.laws.articulated import robots_kernels as kernels
 from nablasim.physics.laws.articulated.bundles import Composite, Motion, Poses, Touch
 from nablasim.physics.laws.articulated.link_bodies import pushes
-from nablasim.physics.laws.articulated.link_planes import touching
+from nablasim.physics.laws.articulated.link_planes import STICK, touching
 from nablasim.physics.laws.articulated.newton_kernels import Solve
 from nablasim.physics.laws.articulated.tables import (
     ANCHOR,
+    APPARENT,
     ARMATURE,
     AXIS,
     BASE_ROT,
@@ -28,6 +29,7 @@ from nablasim.physics.laws.articulated.tables import (
     INERTIA,
     KD,
     KP,
+    LEADS,
     LIMIT,
     MASS,
     POS,
@@ -35,6 +37,7 @@ from nablasim.physics.laws.articulated.tables import (
     REF,
     ROT,
     STIFFNESS,
+    TIE,
     TOL,
     TREE,
     UNIT,
@@ -46,6 +49,7 @@ from nablasim.physics.laws.articulated.tables import (
     rig,
     tree,
 )  # fmt: skip
+from nablasim.physics.laws.articulated.ties_kernels import tie_strengths
 from nablasim.physics.laws.system import System
 from nablasim.physics.model import owner
 
@@ -85,6 +89,8 @@ class Robots(System):
 
     def setup(self, a: Arrays) -> None:
         kc.launch(kernels.link_inertias, a.rows("nodes"), [a[MASS], a[UNIT], a[GIVEN_INERTIA]], [a[INERTIA]])
+        given = [a[LEADS], a[APPARENT], STICK[a.real]]
+        kc.launch(tie_strengths, a.rows("dofs"), given, [a[TIE]], parts=a.parts)
         kc.launch(kernels.tolerances, a.rows("robots"), [TOLERANCE[a.real]], [a[TOL]])
 
     def advance(self, s: Step) -> None:

@@ -34,6 +34,7 @@ from nablasim.physics.laws.articulated.contacts_kernels import CONTACTS, CONTACT
 from nablasim.physics.laws.articulated.dynamics_kernels import DYNAMICS, DYNAMICS_HELD, held
 from nablasim.physics.laws.articulated.joints_kernels import LAWS
 from nablasim.physics.laws.articulated.newton_kernels import Solve, newton, step_factors
+from nablasim.physics.laws.articulated.ties_kernels import TIES
 from nablasim.physics.laws.articulated.tree_kernels import (
     advance_coords,
     dofs_of,
@@ -48,7 +49,7 @@ NONE = -1e30
 inverse, mass_rows = DYNAMICS.inverse, DYNAMICS.mass_rows
 lean, residual = LAWS.lean, LAWS.residual
 held_inverse, held_mass_rows = DYNAMICS_HELD.inverse, DYNAMICS_HELD.mass_rows
-add_torques = CONTACTS.add_torques
+add_torques, add_pulls = CONTACTS.add_torques, TIES.add_pulls
 held_suppose_contacts, end_twists = CONTACTS_HELD.suppose, CONTACTS_HELD.node_twists
 
 
@@ -146,6 +147,7 @@ def correct(t: Tree, b: Masses, s: Drives, p: Poses, m: Motion, c: Contacts | No
     begin = t.dof_first[r]
     inverse(t, b, p, given.v, given.a, m, a, r)
     residual(t, s, given.hold, now, given.a, dt, a, r)
+    add_pulls(t, s, now, given.a, dt, a, r)
     if c is not None:
         add_torques(t, p, c, touch, now, given.a, dt, a, r)
     solve(t, given.L, a, r)

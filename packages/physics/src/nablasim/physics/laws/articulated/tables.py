@@ -30,6 +30,7 @@ DAMPING, STIFFNESS, REST, FRICTION, ARMATURE, KP, KD, LIMIT, STOP_KE, STOP_KD, A
                                   "stop_ke", "stop_kd", "apparent"))  # fmt: skip
 TARGET, TORQUE, MORE_TORQUE = (Column(f"dofs.{q}", per_step=True) for q in ("target", "torque", "more_torque"))
 LIMITS = Column("dofs.limits", kc.float2)
+RATIO, OFFSET, TIE = Column("dofs.ratio"), Column("dofs.offset"), Column("dofs.tie", role="derived")
 
 FIRST, COUNT = Index("robots.first", to="nodes"), Index("robots.count")
 DOF_FIRST, DOF_COUNT = Index("robots.dof_first", to="dofs"), Index("robots.dof_count")
@@ -37,10 +38,10 @@ KIND, PARENT = Index("nodes.kind"), Index("nodes.parent", to="nodes")
 COORD, DOF = Index("nodes.coord", to="coords"), Index("nodes.dof", to="dofs")
 DOF_COORD, ABOVE = Index("dofs.dof_coord", to="coords"), Index("dofs.above", to="dofs")
 DEPTH, ROW = Index("dofs.depth"), Index("dofs.row", to="couplings")
-ORDER = Index("dofs.order", to="dofs")
-TREE = (FIRST, COUNT, DOF_FIRST, DOF_COUNT, KIND, PARENT, COORD, DOF, DOF_COORD, ABOVE, DEPTH, ROW, ORDER)
+ORDER, LEADS, REACH = Index("dofs.order", to="dofs"), Index("dofs.leads", to="dofs"), Index("couplings.reach")
+TREE = (FIRST, COUNT, DOF_FIRST, DOF_COUNT, KIND, PARENT, COORD, DOF, DOF_COORD, ABOVE, DEPTH, ROW, ORDER, LEADS, REACH)
 DRIVES = (DAMPING, STIFFNESS, REST, FRICTION, KP, KD, LIMIT, TARGET, TORQUE, MORE_TORQUE, LIMITS, STOP_KE, STOP_KD,
-           APPARENT)  # fmt: skip
+           RATIO, OFFSET, TIE, APPARENT)  # fmt: skip
 
 
 def tree(a: Arrays) -> Any:
