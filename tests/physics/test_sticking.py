@@ -73,6 +73,9 @@ def test_friction_is_one_of_two_and_stick_has_no_kf():
     with pytest.raises(ValueError, match="leave out kf"):
         ph.Scene().add_rigid("box", ph.Box(1, 1, 1), density=1.0, kf=3.0, friction="stick")
     assert "slope.kf" not in tilted("plane", 0.1)[0].names()
+    cloth = ph.Scene().add_cloth("flag", ph.TriMesh.grid((1, 1), cells=(2, 2)), mass=0.1, stretch=1e2)
+    with pytest.raises(ValueError, match='use friction="relaxed" with a larger kf'):
+        cloth.add_self_contact("flag", friction="stick")
 
 
 # -- stacks

@@ -135,6 +135,7 @@ class Contacts(Bodies):
         kd: float = 1e-2,
         kf: float = 1e-2,
         mu: float = 0.3,
+        friction: str = "relaxed",
         damping: str = "smooth",
         touch: float | None = None,
         smoothing: float = 0.0,
@@ -151,9 +152,13 @@ class Contacts(Bodies):
             rest does not touch; particles that nothing joins have no rest.
         ke, kd, kf, mu, damping, smoothing: as of `add_plane`, of one such pair; touch: thickness / 5. Points do not rub
             against points.
+        friction: "relaxed"; "stick" is for bodies and planes, and refused here.
         edges: False leaves out edges against edges: several times faster, for sheets that do not meet by their edges.
         They are the parameters "name.thickness", "name.self_ke", "name.self_kd", "name.self_kf" and "name.self_mu".
         """
+        if rubs(name, friction, None) is not None:
+            raise ValueError(f'{name}: what is deformable touches itself by the forces that a step begins with, which '
+                             f'no step can let stick: use friction="relaxed" with a larger kf')  # fmt: skip
         kinds = ("cloth", "soft", "springs", "particles")
         thing = self._draft.things.get(name)
         if thing is None or thing.kind not in kinds:
