@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import kernelc as kc
+from kernelc.codegen.lanes import header
 
 vec5, vec12 = kc.vec(5), kc.vec(12)
 
@@ -78,3 +79,10 @@ def test_lanes_compute_what_threads_alone_compute(n, real, strided, monkeypatch)
 def test_quads_are_used():
     text = mix.variant(kc.float64).code("forward", frozenset(), frozenset(range(11)), 8).text
     assert "kc_load4(" in text and "kc_store4_own<12>" in text and "kc_quads(" in text
+
+
+@pytest.mark.parametrize("name", ["float32", "float64"])
+def test_four_zeros_need_the_type_that_they_are_stored_as(name):
+    """Nothing else of a kernel need be of that precision: a tangent of a constant is all zeros."""
+    text = f"{name}_quad m[2]; kc_quads(m, zero, zero, zero, zero);"
+    assert f"#define KC_WITH_{name.upper()} 1" in header([text], [2], False)

@@ -25,8 +25,8 @@ _STORED = [_TYPES[s.name] for s in STORED]
 # What lanes.h leaves out unless one of these words asks for it: reading all of it takes longer than compiling a small
 # kernel.
 _PARTS = {
-    "FLOAT32": {"(float*)", "kc_gather_float32"},
-    "FLOAT64": {"(double*)", "kc_gather_float64", "vd"},
+    "FLOAT32": {"(float*)", "kc_gather_float32", "kc_load4_float32", "float32_quad"},
+    "FLOAT64": {"(double*)", "kc_gather_float64", "kc_load4_float64", "float64_quad", "vd"},
     "INT32": {"(int32_t*)", "kc_gather_int32"},
     "INT64": {"(int64_t*)", "kc_gather_int64", "vl"},
     "UINT32": {"(uint32_t*)", "kc_gather_uint32", "vu"},
