@@ -22,7 +22,7 @@ from kernelc.runtime.kernels import Kernel
 
 ROOT = Path(__file__).resolve().parents[3]
 PACKAGES = ("kernelc.lib", "nablasim.physics", "nablasim.render", "nablasim.sysid.kernels", "benchmarks.cases",
-            "benchmarks.torch_overhead", "benchmarks.gradient_cost", "benchmarks.tangents",
+            "benchmarks.right.kernelc", "benchmarks.torch_overhead", "benchmarks.gradient_cost", "benchmarks.tangents",
             "benchmarks.cases.start.scripts.ten_kernelc", "hanging.kernels")  # fmt: skip
 EXAMPLE = ROOT / "examples/wheel/src"
 """Where the package `hanging` is: it is not installed."""

@@ -286,7 +286,7 @@ def test_degenerate_faces_are_dropped_where_asked(tmp_path):
     ("call", "words"),
     [
         (lambda p: ph.TriMesh.load(p / "no.obj"), "there is no such file"),
-        (lambda p: ph.TriMesh.load(p / "a.xyz"), "a surface cannot be read from .xyz. Known endings: .glb, .gltf"),
+        (lambda p: ph.TriMesh.load(p / "a.xyz"), "a surface cannot be read from .xyz. Known endings: .dae, .glb"),
         (lambda p: ph.TetMesh.load(p / "a"), "cannot be read from a file without ending"),
         (lambda p: crooked_ball().save(p / "a.tet"), "a surface cannot be written to .tet"),
     ],

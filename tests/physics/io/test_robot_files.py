@@ -158,6 +158,13 @@ def test_joints_that_mimic_others_follow_them(tmp_path):
         ph.load_robot(path)
 
 
+def test_a_fixed_joint_follows_nobody(tmp_path):
+    """Files whose joints were locked keep what they said of them before."""
+    path, links = tmp_path / "locked.urdf", PART.format("a") + PART.format("b")
+    path.write_text(MIMIC.format(links, "a.1").replace("prismatic", "fixed"))
+    assert ph.load_robot(path).mimics == {}
+
+
 def test_a_fine_mesh_is_drawn_by_few_triangles():
     from nablasim.physics.io.robot_meshes import coarser
 

@@ -274,7 +274,9 @@ def _geometry(part: Any, kind: str | None, path: Path, inside: Path) -> Geometry
 def _joint(joint: Any) -> Joint:
     pos, R = _pose(joint.origin)
     axis = np.array([1.0, 0, 0]) if joint.axis is None else np.asarray(joint.axis, dtype=float)
-    limit, dynamics, mimic = joint.limit, joint.dynamics, joint.mimic
+    limit, dynamics = joint.limit, joint.dynamics
+    # A joint that is fixed follows nobody: files whose joints were locked keep what they said of them before.
+    mimic = None if joint.type == "fixed" else joint.mimic
     turns = joint.type == "continuous"
     return Joint(
         name=joint.name,
