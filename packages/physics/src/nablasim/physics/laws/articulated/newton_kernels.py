@@ -196,10 +196,12 @@ def newton(t: Tree, s: Drives, p: Poses, c: Contacts | None, m: Touch | None, x:
         for k in range(begin, end):
             energy += x.rest[k] * x.way[k]
         if whole == 0.0:
-            # What lies still is out of balance by next to nothing: what weighs on it counts, too.
+            # What lies still is out of balance by next to nothing: what weighs on it counts, too; and what goes on
+            # evenly by what is rounded of its speed.
             whole = energy
             for k in range(begin, end):
-                whole += x.bias[k] * x.bias[k] / x.M[t.row[k]]
+                v = held(now.qd[k]) / dt
+                whole += x.bias[k] * x.bias[k] / x.M[t.row[k]] + x.tol[r] * x.M[t.row[k]] * v * v
         x.left[r] = energy / kc.max(whole, 1e-30)
         for k in range(begin, end):
             a[k] = a[k] + x.way[k]
