@@ -13,7 +13,7 @@ from nablasim.physics.laws.contact import pairing_kernels as pairing
 from nablasim.physics.laws.contact.compliant_kernels import Contact
 from nablasim.physics.laws.contact.planes_kernels import Particles
 from nablasim.physics.laws.rigid.bodies_kernels import Bodies, Forces, Points
-from nablasim.physics.laws.rigid.surfaces_kernels import Grids, Meshes, Surfaces
+from nablasim.physics.laws.rigid.surfaces_kernels import Edges, Grids, Meshes, Surfaces
 
 seeds = st.integers(0, 2**32 - 1)
 SHEET = ph.TriMesh.grid((0.6, 0.6), cells=(2, 2)).moved(pos=(-0.3, -0.3, 0)).moved(rot=ph.quat((1, 0, 0), -np.pi / 2))
@@ -195,7 +195,8 @@ def test_the_adjoint_of_the_kernels():
     none = whole([0, 0])
     meshes = Meshes(whole([[0, 0, 0]]), none, none, none, none, zeros(2), zeros(2))
     grids = Grids(none, whole([[0, 0, 0]] * 2), zeros(2), zeros(2), zeros(2, float))
-    surfaces = Surfaces(none, zeros(2), real([[0, 0, 0, 1], [0, 0, 0, 1]], kc.float4), points, meshes, grids)
+    edges = Edges(whole([[0, 0]]), none, none)
+    surfaces = Surfaces(none, zeros(2), real([[0, 0, 0, 1], [0, 0, 0, 1]], kc.float4), points, edges, meshes, grids)
     four = real([[2, 0.1, 0.2, 0.3], [3, 0.2, 0.1, 0.4]], kc.float4)
     contact = Contact(four, whole([1, 1]), kc.array(np.full(2, 0.02)), kc.array(np.full(2, 0.005)))
     hits = face_hits.FaceHits(corners, body, real([0.02, 0.03]), contact)

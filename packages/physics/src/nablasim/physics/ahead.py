@@ -95,7 +95,7 @@ AHEAD = [
                  boxed=("dt",)),
     *(one for family in rubbing_pairs.FAMILIES.values() for one in aot.kernels(family.rub_pairs, boxed=("dt",))),
     # What is solved for has no gradient of its own.
-    *aot.kernels(settling, adjoint=False),
+    *aot.kernels(settling, adjoint=False, boxed=("dt",)),
     *aot.kernels(rubbing.list_planes, adjoint=False, boxed=("dt",)),
     *(one for family in rubbing_pairs.FAMILIES.values()
       for one in aot.kernels(family.list_pairs, adjoint=False, boxed=("dt",))),
