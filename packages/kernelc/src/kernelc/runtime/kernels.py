@@ -210,6 +210,7 @@ class Kernel:
             return
         if not isinstance(arg, Bundle) or arg._struct != wanted:
             found = arg._struct.name if isinstance(arg, Bundle) else type(arg).__name__
+            found = f"the type {arg.name} itself" if isinstance(arg, t.Struct) else found
             made = f"{wanted.name}({', '.join(f'{n}=…' for n in wanted.names)})"
             error = WrongDtype(f"{self.name}: argument {name!r} must be a {wanted.name}, not {found}",
                                advice=f"make one: {made}")  # fmt: skip
