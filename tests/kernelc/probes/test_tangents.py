@@ -502,3 +502,24 @@ def turned(x: kc.Array[kc.float3], out: kc.Array[float, 2]):
     c = kc.cross(x[i], x[i + 1]) / kc.length(x[i])
     for k in range(3):
         kc.atomic_add(out, i + k % 2, k, c[k])
+
+
+def test_a_kernel_may_say_that_it_has_a_first_derivative_only():
+    @kc.kernel(curvature=False)
+    def squares(x: kc.Array[float], y: kc.Array[float]):
+        i = kc.tid()
+        y[i] = x[i] * x[i]
+
+    x, y = kc.array(np.array([2.0]), requires_grad=True), kc.zeros(1, real=kc.float64)
+    with kc.Tape() as tape:
+        kc.launch(squares, 1, [x], [y])
+    tape.backward(y)
+    assert x.grad.numpy() == tape.jvp({x: [1.0]})[y].numpy() == 4
+    with pytest.raises(kc.NotDifferentiable, match="squares has a first derivative only"):
+        tape.hvp(y, {x: [1.0]})
+    torch = pytest.importorskip("torch")
+    op = kc.torch.op(squares, dim=1, outputs=[1])
+    t = torch.tensor([2.0], dtype=torch.float64)
+    assert torch.func.jacfwd(op)(t) == torch.func.jacrev(op)(t) == 4
+    with pytest.raises(kc.NotDifferentiable, match="first derivative only"):
+        torch.func.hessian(lambda t: op(t).sum())(t)
