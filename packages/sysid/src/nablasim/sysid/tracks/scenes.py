@@ -96,6 +96,7 @@ def _in_file(said: str) -> str:
         .replace('--length x,y,x,y,"1 m"', "`camera: {length: [[x, y], [x, y], 1 m]}`")
         .replace('(--length x,y,x,y,"45 cm")', "(`camera: {length: [[x, y], [x, y], 45 cm]}`)")
         .replace('give --angle "9 deg"', "give `floor: {angle: 9 deg}`")
+        .replace("--fps ", "`video: {fps: ...}` with ")
     )
 
 
@@ -213,7 +214,7 @@ def tell(script: Script, story: Story, video: str | Path, fps: float | None) -> 
 
 def _renamed(answer: Answer, story: Story, wanted: str) -> Answer:
     half = 0.5 if wanted.endswith(".radius") else 1.0
-    return replace(answer, name=wanted, value=half * answer.value, std=half * answer.std)
+    return replace(answer, name=wanted, value=half * answer.value, std=half * answer.std, helps=_in_file(answer.helps))
 
 
 def _rate(script: Script, video: Path, fps: float | None) -> tuple[float | None, tuple[str, ...]]:
@@ -231,7 +232,7 @@ def _rate(script: Script, video: Path, fps: float | None) -> tuple[float | None,
         return said, ()
     rate = float(render.video_times(video).rate)
     if abs(rate / said - 1) <= SAME:
-        return (said if entry.masks is not None else None), ()
+        return (said if entry.masks is not None else rate), ()
     if said / rate < SLOWED:
         raise script.wrong(
             ("video", "fps"),
