@@ -284,7 +284,8 @@ def _result(
         masks=Masks((len(clip.times), *clip.size), clip.factor, patches, _mask_noise(free)),
         release=int(free[0].frame), impacts=impacts, contacts=events.impacts, swings=events.swings,
         warnings=tuple(warnings), times=clip.times, rate=clip.rate, size=clip.size,
-        noise=clip.factor * events.sigma, told=clip.told, vouched=clip.vouched, own=clip.own, moved=clip.factor * still.moved, clip=clip,
+        noise=clip.factor * events.sigma, told=clip.told, vouched=clip.vouched, own=clip.own,
+        moved=clip.factor * still.moved, clip=clip,
     )  # fmt: skip
 
 
