@@ -13,6 +13,7 @@ from typer.testing import CliRunner
 from nablasim import render, sysid
 from nablasim.sysid.cli import app
 from nablasim.sysid.tracks import Answer, CannotTell, Known, ask
+from nablasim.sysid.tracks.flight import silhouette
 
 PER_METRE = 150.0
 """Pixels, in clips drawn from far away: a ball of 18 pixels is 12 cm."""
@@ -108,6 +109,24 @@ def test_pictures_in_a_folder_have_the_user_s_word_only(tmp_path: Path) -> None:
         render.write_image(tmp_path / f"{k:03d}.png", np.clip(film.picture(k / 60) ** (1 / 2.2), 0, 1))
     assert one(sysid.look(tmp_path, fps=60), "throw", "diameter").certified
     assert not one(sysid.look(tmp_path), "throw", "diameter").certified
+
+
+@pytest.mark.parametrize("center", [(2.0, -1.5, 3.0), (0.1, 0.2, 4.0), (-3.0, 0.0, 4.0)])
+def test_a_ball_is_seen_as_the_ellipse_that_its_rays_touch(center: tuple[float, float, float]) -> None:
+    """Against rays that touch a ball of diameter 1: away from the middle its picture is longer, and shifted."""
+    away = float(np.linalg.norm(center))
+    axis, half = np.array(center) / away, np.arcsin(0.5 / away)
+    one_side = np.cross(axis, [0, 1, 0.3])
+    one_side /= np.linalg.norm(one_side)
+    turn = np.linspace(0, 2 * np.pi, 4000)[:, None]
+    ring = np.cos(turn) * one_side + np.sin(turn) * np.cross(axis, one_side)
+    rays = np.cos(half) * axis + np.sin(half) * ring
+    seen = rays[:, :2] / rays[:, 2:]
+    for angle in (0.0, 0.4, 1.3):
+        aside = np.array([[np.cos(angle), np.sin(angle)]])
+        x, y, size = (v[0, 0] for v in silhouette(np.array([[center]]), aside))
+        assert np.allclose([x, y], (seen.max(axis=0) + seen.min(axis=0)) / 2, atol=1e-5)
+        assert size == pytest.approx(np.ptp(seen @ aside[0]), rel=1e-5)
 
 
 def test_what_is_not_round_is_no_ball(tmp_path: Path) -> None:

@@ -135,8 +135,7 @@ def _disagree(ratio: float, known: Known) -> str:
 def _rulers_of(look: Look, known: Known, found: fl.Flight) -> list[Ruler]:
     fit, width = found.fitted, float(np.median(found.observed.across))
     off = float(np.hypot(fl.TOO_WIDE[0] / width, fl.TOO_WIDE[1]))
-    across = width / (1 + float(fit.u[fl.WIDE]))
-    return rulers(look, known, across, off, (float(fit.u[fl.FOCAL]), fit.std(fl.FOCAL)))
+    return rulers(look, known, fl.pixels_across(found), off, (float(fit.u[fl.FOCAL]), fit.std(fl.FOCAL)))
 
 
 def _diameter(known: Known, found: fl.Flight, measured: list[Ruler], std: float) -> tuple[float | None, float, str]:
@@ -146,7 +145,7 @@ def _diameter(known: Known, found: fl.Flight, measured: list[Ruler], std: float)
     if not measured:
         return None, std, ""
     fit, ruler = found.fitted, measured[0]
-    across = float(np.median(found.observed.across)) / (1 + float(fit.u[fl.WIDE]))
+    across = fl.pixels_across(found)
     # With another ruler the ball's own width cancels: only what is left of the fit without it counts.
     rest = float(np.sqrt(max(std**2 - fit.std(fl.WIDE) ** 2, 0.0)))
     return across / ruler.per_metre, float(np.hypot(rest, ruler.unsure)), ruler.said

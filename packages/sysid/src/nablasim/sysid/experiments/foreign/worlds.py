@@ -211,6 +211,8 @@ class Twist:
     world: Callable[[World], World] = lambda world: world
     fps: float = 1.0
     """By which the user's frame rate is wrong."""
+    slowed: float = 1.0
+    """By which the file's is, while the user says nothing: slow motion that nobody noted."""
     ruler: float = 1.0
     """By which the ruler is wrong."""
     fov: float | None = None
@@ -248,6 +250,12 @@ TWISTS: dict[str, Twist] = {
     "frame rate, of a swing": Twist("pendulum", Question("swing", "gravity", "length"), fps=2.0),
     "frame rate, restitution": Twist("bounce", Question("bounce", "floor.restitution"), fps=0.5),
     "half the frame rate, a size": Twist("throw", Question("throw", "ball.diameter"), fps=0.5),
+    "twice the frame rate, a size": Twist("throw", Question("throw", "ball.diameter"), fps=2.0),
+    "twice the frame rate, a length": Twist("pendulum", Question("swing", "bob.length"), fps=2.0),
+    "twice the frame rate, friction": Twist("slide", Question("slide", "floor.friction", "diameter"), fps=2.0),
+    "a file in slow motion, a size": Twist("throw", Question("throw", "ball.diameter"), slowed=4.0),
+    "a file in slow motion, a roll": Twist("roll", Question("roll", "ball.diameter", angle=True), slowed=2.0),
+    "a file in slow motion, friction": Twist("slide", Question("slide", "floor.friction", "diameter"), slowed=2.0),
     "frame rate a quarter too high, a length": Twist("pendulum", Question("swing", "bob.length"), fps=1.25),
     "ruler a third too long": Twist("throw", Question("throw", "gravity", "length"), ruler=1.33),
     "lens of 105 degrees": Twist("throw", Question("throw", "ball.diameter"), fov=105.0),
