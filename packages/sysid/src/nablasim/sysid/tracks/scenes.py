@@ -96,7 +96,7 @@ def _in_file(said: str) -> str:
         .replace('--length x,y,x,y,"1 m"', "`camera: {length: [[x, y], [x, y], 1 m]}`")
         .replace('(--length x,y,x,y,"45 cm")', "(`camera: {length: [[x, y], [x, y], 45 cm]}`)")
         .replace('give --angle "9 deg"', "give `floor: {angle: 9 deg}`")
-        .replace("--fps ", "`video: {fps: ...}` with ")
+        .replace("say so: --fps ", "say so: `video: {slow_motion: false}` with fps ")
     )
 
 
@@ -206,6 +206,7 @@ def tell(script: Script, story: Story, video: str | Path, fps: float | None) -> 
     if not source.exists():
         raise script.wrong(("video", "masks"), f"there is no folder {source}: `nablasim look` writes look/masks")
     seen = _part(script, look(source, entry.region, None, rate))
+    seen = replace(seen, vouched=seen.vouched and entry.slow_motion != "unknown")
     known = replace(story.known, view=view_of(script, seen.size))
     asked = ask(seen, story.kind, list(story.names), known)
     answers = tuple(_renamed(a, story, w) for a, w in zip(asked.answers, story.wanted))

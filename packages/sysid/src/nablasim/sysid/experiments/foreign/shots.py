@@ -96,7 +96,9 @@ class Shot:
             seen = camera.see(states.places[:, 0])[:, 0].min() - 12
             cut = int(max(0, min(twist.cut * camera.size[1], seen)))
             frames = frames[:, :, cut:]
-        rgb = np.rint(255 * frames[:, :, : frames.shape[2] // 2 * 2]).astype(np.uint8)
+        if twist is not None:
+            frames = twist.picture(frames)
+        rgb = np.rint(255 * frames[:, : frames.shape[1] // 2 * 2, : frames.shape[2] // 2 * 2]).astype(np.uint8)
         slowed = 1.0 if twist is None else twist.slowed
         ffmpeg.encode(path, rgb, shoot.fps / slowed, crf=int(rng.integers(18, 27)))
         return Made(path, world, states, camera, shoot, cut, _ruler(world, states, camera, cut, rng))
@@ -132,7 +134,7 @@ class Shot:
             except CannotTell as error:
                 told.append(Told(**given, name=q.name, truth=t, why=str(error)))
                 continue
-            found = {"value": a.value, "low": a.low, "high": a.high, "why": "; ".join(a.why)}
+            found = {"value": a.value, "low": a.low, "high": a.high, "why": "; ".join(a.reasons)}
             told.append(Told(**given, name=q.name, truth=t, **found))  # type: ignore[arg-type]
         return tuple(told)
 
