@@ -14,6 +14,7 @@ from nablasim import render, sysid
 from nablasim.sysid.cli import app
 from nablasim.sysid.tracks import Answer, CannotTell, Known, ask
 from nablasim.sysid.tracks.flight import silhouette
+from nablasim.sysid.tracks.least_squares import fit
 
 PER_METRE = 150.0
 """Pixels, in clips drawn from far away: a ball of 18 pixels is 12 cm."""
@@ -109,6 +110,20 @@ def test_pictures_in_a_folder_have_the_user_s_word_only(tmp_path: Path) -> None:
         render.write_image(tmp_path / f"{k:03d}.png", np.clip(film.picture(k / 60) ** (1 / 2.2), 0, 1))
     assert one(sysid.look(tmp_path, fps=60), "throw", "diameter").certified
     assert not one(sysid.look(tmp_path), "throw", "diameter").certified
+
+
+def test_what_nothing_tells_has_no_small_deviation() -> None:
+    """A slope, an offset, and a number that the model ignores or can barely see."""
+    t = np.linspace(0, 1, 30)
+    for seen in (0.0, 1e-12):
+
+        def model(u: np.ndarray, seen: float = seen) -> np.ndarray:
+            return np.asarray(u[:, :1] + u[:, 1:2] * t + seen * u[:, 2:3] * t**2)
+
+        observed = 1 + 2 * t + 0.01 * np.random.default_rng(0).normal(size=30)
+        free = np.full(3, np.inf)
+        found = fit(model, observed, np.zeros(30, np.int64), np.zeros(3), np.zeros(3), free, (0.01,))
+        assert found.std(0) < 0.02 and found.std(1) < 0.03 and found.std(2) > 1e4
 
 
 @pytest.mark.parametrize("center", [(2.0, -1.5, 3.0), (0.1, 0.2, 4.0), (-3.0, 0.0, 4.0)])

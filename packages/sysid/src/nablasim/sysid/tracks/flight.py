@@ -277,9 +277,11 @@ CONTRADICTED = 2.5
 
 
 def contradictions(flight: Flight) -> tuple[str, ...]:
-    """What a scene says of its camera, and the clip does not."""
+    """What a scene says of its camera, and the clip does not; and air that would push."""
     u, mean, std = flight.fitted.u, *_start(flight.observed)[1:]
     view, said = flight.observed.view, []
+    if u[DRAG] < -CONTRADICTED * std[DRAG]:
+        said.append("it gets faster than gravity makes it: it does not fly freely all the time")
     told = ((FOCAL, "field of view", view.focal), (PITCH, "tilt", view.tilt), (ROLL, "roll", view.roll))
     for at, name, given in told:
         if given is not None and abs(u[at] - mean[at]) > CONTRADICTED * std[at]:
