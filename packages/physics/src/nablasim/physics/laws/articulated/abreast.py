@@ -81,7 +81,8 @@ def memory(s: Step, *, back: bool = False) -> Any:
 
 
 def advance(s: Step, push: Array | None, again: Callable[[Array, Array], None]) -> None:
-    """Record a step; `again` launches what gives the same in kernels that have tangents, and takes two arrays for it."""
+    """Record a step; `again` launches what gives the same in kernels that have tangents, into two
+    arrays."""
     count, b, robots = groups(s), s.base, s.rows("robots") // s.parts
     kind: Any = am.Found
     found = kind(*(s.scratch(f"abreast.{name}", (count, s.rows(table) // s.parts, 2, am.LANES))

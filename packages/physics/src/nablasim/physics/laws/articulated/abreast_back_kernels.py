@@ -23,16 +23,6 @@ from nablasim.physics.laws.articulated.abreast_joints_kernels import (
     revolute_dot,
     unit_dot,
 )
-from nablasim.physics.laws.articulated.abreast_kernels import (
-    go_half_way,
-    parent_motion,
-    place_and_weigh,
-    put_quat,
-    quat_at,
-    rates_at,
-    solve,
-    take_drives,
-)
 from nablasim.physics.laws.articulated.abreast_memory import (
     LANES,
     Abreast,
@@ -46,11 +36,19 @@ from nablasim.physics.laws.articulated.abreast_memory import (
     get3,
     get4,
     put3,
-    put4,
+)
+from nablasim.physics.laws.articulated.abreast_tree_kernels import (
+    go_half_way,
+    parent_motion,
+    place_and_weigh,
+    put_quat,
+    quat_at,
+    rates_at,
+    solve,
+    take_drives,
 )
 from nablasim.physics.laws.articulated.bundles import FIXED, FREE, PRISMATIC, REVOLUTE, Drives, Masses, Now, Rig, Tree
 from nablasim.physics.laws.articulated.tree_kernels import dofs_of
-
 
 
 @kc.func
@@ -85,7 +83,7 @@ def coords_back(t: Tree, g: Rig, z: Sizes, want: Wanted, out: Slopes, coord, dof
             root = 1.0 if t.parent[i] == i else 0.0
             base, rot = g.base_rot[w * z.robots + r], g.rot[w * nodes + i]
             move = rates_at(coord, c, seed, l)
-            by_q, by_v, by_w, by_base, by_rot, by_root, by_h, by_m, by_a = kc.grad(free_ahead_dot)(
+            by_q, by_v, by_w, by_base, by_rot, _by_root, _by_h, _by_m, _by_a = kc.grad(free_ahead_dot)(
                 quat_at(coord, c + 3, am.Q, l), rates_at(dof, d, rates, l), rates_at(dof, d + 3, rates, l), base, rot,
                 root, h, move, quat_at(coord, c + 3, seed, l))  # fmt: skip
             add_rates(coord, c, am.AQ, l, move)
@@ -96,7 +94,7 @@ def coords_back(t: Tree, g: Rig, z: Sizes, want: Wanted, out: Slopes, coord, dof
                 kc.atomic_add(out.base_rot, w * z.robots + r, by_base)
                 kc.atomic_add(out.rot, w * nodes + i, by_rot)
         elif kind != FIXED:
-            by_q, by_w, by_h, by_a = kc.grad(ball_ahead_dot)(
+            by_q, by_w, _by_h, _by_a = kc.grad(ball_ahead_dot)(
                 quat_at(coord, c, am.Q, l), rates_at(dof, d, rates, l), h, quat_at(coord, c, seed, l))
             add_rates(dof, d, to, l, by_w)
             put_quat(coord, c, am.AQ, l, quat_at(coord, c, am.AQ, l) + by_q)
@@ -107,7 +105,7 @@ def rates_back(t: Tree, dof, dt: float, l: int, r: int):
     """From the rates by which coordinates go through the step to those of its start, and its acceleration."""
     for k in range(t.dof_first[r], t.dof_first[r] + t.dof_count[r]):
         a = dof[k, am.AMID, l]
-        by_v, by_a, by_damping, by_kd, by_stiffness, by_kp, by_apparent, by_dt = kc.grad(rate_at_end)(
+        by_v, by_a, by_damping, by_kd, by_stiffness, by_kp, _by_apparent, _by_dt = kc.grad(rate_at_end)(
             dof[k, am.RATE, l], dof[k, am.ACC, l], dof[k, am.DAMPING, l], dof[k, am.KD, l], dof[k, am.STIFFNESS, l],
             dof[k, am.KP, l], dof[k, am.APPARENT, l], dt)  # fmt: skip
         dof[k, am.ARATE, l] = dof[k, am.ARATE, l] + by_v * a
@@ -128,8 +126,8 @@ def laws_back(t: Tree, coord, dof, dt: float, l: int, r: int):
     """What acts in joints, along λ."""
     for k in range(t.dof_first[r], t.dof_first[r] + t.dof_count[r]):
         y, a = dof[k, am.LAMBDA, l], dof[k, am.ACC, l]
-        (by_q, by_v, by_a, by_dt, by_damping, by_stiffness, by_rest, by_kp, by_kd, by_limit, by_target, by_torque, by_low,
-         by_high, by_ke, by_back, by_apparent, by_friction) = kc.grad(drive_torque)(
+        (by_q, by_v, _by_a, _by_dt, by_damping, by_stiffness, by_rest, by_kp, by_kd, by_limit, by_target, by_torque,
+         by_low, by_high, _by_ke, _by_back, _by_apparent, by_friction) = kc.grad(drive_torque)(
             dof[k, am.PLACE, l], dof[k, am.RATE, l], a, dt, dof[k, am.DAMPING, l], dof[k, am.STIFFNESS, l],
             dof[k, am.SPRING_REST, l], dof[k, am.KP, l], dof[k, am.KD, l], dof[k, am.LIMIT, l], dof[k, am.TARGET, l],
             dof[k, am.TORQUE, l], dof[k, am.LOW, l], dof[k, am.HIGH, l], dof[k, am.STOP_KE, l],
@@ -152,7 +150,7 @@ def laws_back(t: Tree, coord, dof, dt: float, l: int, r: int):
     for k in range(t.dof_first[r], t.dof_first[r] + t.dof_count[r]):
         j = t.leads[k]
         if j != k:
-            by_q, by_v, by_a, by_q_of, by_v_of, by_a_of, by_ratio, by_offset, by_tie, by_dt, by_m, by_o = kc.grad(
+            by_q, by_v, _by_a, by_q_of, by_v_of, _by_a_of, by_ratio, by_offset, _by_tie, _by_dt, _by_m, _by_o = kc.grad(
                 pull_power)(
                 dof[k, am.PLACE, l], dof[k, am.RATE, l], dof[k, am.ACC, l], dof[j, am.PLACE, l], dof[j, am.RATE, l],
                 dof[j, am.ACC, l], dof[k, am.RATIO, l], dof[k, am.OFFSET, l], dof[k, am.TIE, l], dt,
@@ -167,8 +165,8 @@ def laws_back(t: Tree, coord, dof, dt: float, l: int, r: int):
 
 @kc.func
 def inertia_back(t: Tree, b: Masses, z: Sizes, want: Wanted, out: Slopes, node, dof, w: int, l: int, r: int):
-    """What inertia needs at the rates MID and accelerations ACC, along λ: to the rates (AMID), to how degrees of freedom
-    move, and to what nodes weigh."""
+    """What inertia needs at the rates MID and accelerations ACC, along λ: to the rates (AMID), to how degrees of
+    freedom move, and to what nodes weigh."""
     first = t.first[r]
     for i in range(first, first + t.count[r]):
         u, v, du, dv = parent_motion(t, b, z, node, i, w, l, r)
@@ -249,7 +247,7 @@ def inertia_back(t: Tree, b: Masses, z: Sizes, want: Wanted, out: Slopes, node, 
 @kc.func
 def weights_back(b: Masses, want: Wanted, out: Slopes, node, i: int, at: int, l: int):
     """From what a node weighs to where it is."""
-    by_x, by_rot, by_com, by_mass, by_inertia, by_f, by_d, by_o = kc.grad(moments_dot)(
+    by_x, by_rot, by_com, by_mass, by_inertia, _by_f, _by_d, _by_o = kc.grad(moments_dot)(
         get3(node, i, am.X, l), get4(node, i, am.ROT, l), b.com[at], b.mass[at], b.inertia[at],
         get3(node, i, am.AFIRST, l), get3(node, i, am.ADIAG, l), get3(node, i, am.AOFF, l))  # fmt: skip
     add3(node, i, am.AX, l, by_x)
@@ -287,23 +285,25 @@ def places_back(t: Tree, g: Rig, b: Masses, z: Sizes, want: Wanted, out: Slopes,
         ox, orot, opos, ojoint, oanchor, oaxis = (kc.float3(), kc.quat(), kc.float3(), kc.quat(), kc.float3(),
                                                   kc.float3())  # fmt: skip
         if kind == REVOLUTE:
-            (ox, orot, opos, ojoint, oanchor, oaxis, by_q, by_ref, by_1, by_2, by_3, by_4) = kc.grad(revolute_dot)(
+            (ox, orot, opos, ojoint, oanchor, oaxis, by_q, _by_ref, _by_1, _by_2, _by_3, _by_4) = kc.grad(
+                revolute_dot)(
                 x, rot, pos, joint, anchor, g.axis[at], coord[c, am.Q_MID, l], g.ref[w * z.coords + c], ax, arot,
                 get3(dof, d, am.ATURN, l), get3(dof, d, am.ASLIDE, l))  # fmt: skip
             coord[c, am.AQ_MID, l] = by_q
         elif kind == PRISMATIC:
-            (ox, orot, opos, ojoint, oanchor, oaxis, by_q, by_ref, by_1, by_2, by_3) = kc.grad(prismatic_dot)(
+            (ox, orot, opos, ojoint, oanchor, oaxis, by_q, _by_ref, _by_1, _by_2, _by_3) = kc.grad(
+                prismatic_dot)(
                 x, rot, pos, joint, anchor, g.axis[at], coord[c, am.Q_MID, l], g.ref[w * z.coords + c], ax, arot,
                 get3(dof, d, am.ASLIDE, l))  # fmt: skip
             coord[c, am.AQ_MID, l] = by_q
         elif kind == FIXED:
-            ox, orot, opos, ojoint, oanchor, by_1, by_2 = kc.grad(fixed_dot)(x, rot, pos, joint, anchor, ax, arot)
+            ox, orot, opos, ojoint, oanchor, _by_1, _by_2 = kc.grad(fixed_dot)(x, rot, pos, joint, anchor, ax, arot)
         else:
             move, root, e, f, amove = kc.float3(), 0.0, c, d, kc.mat33()
             if kind == FREE:
                 move, e, f, amove = rates_at(coord, c, am.Q_MID, l), c + 3, d + 3, rows_at(dof, d, am.ASLIDE, l)
                 root = 1.0 if up == i else 0.0
-            ox, orot, opos, ojoint, oanchor, by_move, by_q4, by_root, by_1, by_2, by_5, by_6, by_7 = kc.grad(
+            ox, orot, opos, ojoint, oanchor, by_move, by_q4, _by_root, _by_1, _by_2, _by_5, _by_6, _by_7 = kc.grad(
                 ball_dot)(
                 x, rot, pos, joint, anchor, move, quat_at(coord, e, am.Q_MID, l), root, ax, arot,
                 rows_at(dof, f, am.ATURN, l), rows_at(dof, f, am.ASLIDE, l), amove)  # fmt: skip
@@ -316,7 +316,7 @@ def places_back(t: Tree, g: Rig, b: Masses, z: Sizes, want: Wanted, out: Slopes,
             add4(node, up, am.AROT, l, orot)
         if want.frames > 0:
             if up == i:
-                by_base, by_o = kc.grad(unit_dot)(base_rot, orot)
+                by_base, _by_o = kc.grad(unit_dot)(base_rot, orot)
                 kc.atomic_add(out.base_x, w * z.robots + r, ox)
                 kc.atomic_add(out.base_rot, w * z.robots + r, by_base)
             kc.atomic_add(out.pos, at, opos)

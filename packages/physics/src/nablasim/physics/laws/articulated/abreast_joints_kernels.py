@@ -226,8 +226,9 @@ def drive_torque(q: float, v: float, a: float, dt: float, damping: float, stiffn
                 kd: float, limit: float, target: float, torque: float, low: float, high: float, stop_ke: float,
                 stop_kd: float, apparent: float, friction: float) -> float:  # fmt: skip
     """All that acts in a degree of freedom."""
-    return soft_torque(q, v, a, dt, damping, stiffness, rest, kp, kd, limit, target, torque, low, high, stop_ke, stop_kd,
-                       apparent) - dry_torque(v, a, dt, friction, apparent)  # fmt: skip
+    soft = soft_torque(q, v, a, dt, damping, stiffness, rest, kp, kd, limit, target, torque, low, high, stop_ke,
+                       stop_kd, apparent)  # fmt: skip
+    return soft - dry_torque(v, a, dt, friction, apparent)
 
 
 @kc.func

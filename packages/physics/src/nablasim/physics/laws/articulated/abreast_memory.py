@@ -19,7 +19,7 @@ N, F = 29, 32
 """The wrench that a joint carries."""
 ORIGIN = 35
 """Of the first node of a robot: the origin."""
-HEAP = 17
+HEAP, HEAP_FIRST, HEAP_DIAG, HEAP_OFF = 17, 18, 21, 24
 """Mass and moments of a node and all behind it, in the order of MASS, FIRST, DIAG, OFF: before there are velocities."""
 NODE = 38
 LW, LV = 38, 41
@@ -64,8 +64,8 @@ class Found:
 
 @kc.struct
 class Wanted:
-    """Which gradients of parameters are asked for: none (0), or all, of where joints are, of what weighs, of what acts in
-    joints, and of what the ties of joints are."""
+    """Which gradients of parameters are asked for: none (0), or all, of where joints are, of what weighs, of what
+    acts in joints, and of the ties of joints."""
 
     frames: int
     weights: int
