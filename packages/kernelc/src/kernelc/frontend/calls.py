@@ -11,6 +11,7 @@ from typing import Any
 
 from .. import types as t
 from ..builtins import TABLE, CompoundRow, ScalarRow
+from ..builtins.random import RNG
 from ..errors import MissingReturn, NoOverload, Recursion, Span, TypeMismatch, Unsupported, WrongType
 from ..ir import (
     FALSE,
@@ -83,8 +84,14 @@ class Calls(Draws):
         lower = self.argument if absent else self.expr
         args = [lower(a) for a in node.args]
         named = {k.arg: lower(k.value) for k in node.keywords if k.arg is not None}
+        # A generator is passed on as it is when the call begins: a later argument may have drawn from it.
+        args = [lower(n) if self.is_generator(n, a) else a for n, a in zip(node.args, args, strict=True)]
+        named |= {k.arg: lower(k.value) for k in node.keywords if k.arg and self.is_generator(k.value, named[k.arg])}
         self.at(node)
         return args, named
+
+    def is_generator(self, node: ast.expr, value: Any) -> bool:
+        return isinstance(node, ast.Name) and type_of(value) == RNG
 
     def argument(self, node: ast.expr) -> Any:
         """An argument of a function, which may ask whether it is there."""

@@ -41,7 +41,7 @@ from ..codegen import (
     watched_arrays,
 )
 from ..config import config
-from ..errors import CompilerFailed, ToolchainError
+from ..errors import CompilerFailed, NotDifferentiable, ToolchainError
 from ..frontend import Lowered, Source, lower
 from ..frontend.source import Capture, StaticCapture
 from ..records import record
@@ -58,6 +58,8 @@ class Options:
     """How many threads run side by side, where the setting of the process is not to hold."""
     block: int = 0
     """The length of the last axis of every launch; 0 if it may be any."""
+    curvature: bool = True
+    """Whether its gradients may be differentiated again."""
 
 
 @dataclass
@@ -161,12 +163,19 @@ class Variant:
         if key not in self._tangents:
             width = int(which.removeprefix("tangent").partition(" of ")[0] or 1)
             if " of " in which:
+                self.check_curvature()
                 carried = map(int, which.partition(" of ")[2].split())
                 self._tangents[key] = second(self.adjoint(carried).kernel, seeds, width=width, singular=self.singular)
             else:
                 self._tangents[key] = tangent(self.kernel, [i for i in seeds if i >= 0], width=width,
                                               carried=[~i for i in seeds if i < 0], singular=self.singular)  # fmt: skip
         return self._tangents[key]
+
+    def check_curvature(self) -> None:
+        """Refuse second derivatives of a kernel that says it has none."""
+        if not self.options.curvature:
+            raise NotDifferentiable(f"{self.kernel.name} has a first derivative only", self.kernel.span,
+                                    advice="take differences of the gradient")  # fmt: skip
 
     def pattern(self, which: str, seeds: frozenset[int]) -> TangentKernel | None:
         """The kernel that pushes sets of inputs, "tangent4 pattern" four words of them; None if there is none."""

@@ -563,13 +563,16 @@ def check_device(device: str | None, plan: Plan, args: Sequence[Any]) -> str:
 
 @public
 def kernel(
-    function: Callable[..., Any] | None = None, *, loop_tape: str = "all", lanes: int | None = None, block: int = 0
-) -> Any:
+    function: Callable[..., Any] | None = None, *, loop_tape: str = "all", lanes: int | None = None, block: int = 0,
+    curvature: bool = True,
+) -> Any:  # fmt: skip
     """Decorator: make a Python function a kernel.
 
     loop_tape: "sqrt" trades time for memory in long loops. lanes: how many threads run side by side in SIMD lanes
     (0, 2, 4, 8 or 16), instead of what kc.config.lanes says. block: the last dimension of every launch has this size,
-    a multiple of 16; what depends on the other indices only is then computed once for many threads.
+    a multiple of 16; what depends on the other indices only is then computed once for many threads. curvature: False
+    says that only its gradients are right, as those of rules (`@f.adjoint`) that leave out what adds up to nothing:
+    second derivatives are refused.
     """
     if loop_tape not in ("all", "sqrt"):
         raise WrongChoice(f"loop_tape cannot be {loop_tape!r}", advice='choose one of "all", "sqrt"')
@@ -577,7 +580,7 @@ def kernel(
         raise WrongChoice(f"lanes cannot be {lanes!r}", advice="choose one of 0, 2, 4, 8, 16")
     if not isinstance(block, int) or block < 0 or block % 16:
         raise WrongChoice(f"block cannot be {block!r}", advice="choose a multiple of 16, or 0 for launches of any size")
-    options = Options(loop_tape, lanes, block)
+    options = Options(loop_tape, lanes, block, curvature)
 
     @public
     def make(f: Callable[..., Any]) -> Kernel:
