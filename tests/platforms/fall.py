@@ -2,8 +2,9 @@
 
 import sys
 
-import kernelc as kc
 import numpy as np
+
+import kernelc as kc
 from nablasim import physics as ph
 
 scene = ph.Scene(gravity=(0, -10, 0))
