@@ -35,7 +35,7 @@ class _Needs:
         self.slots: dict[n.Tape, set[int]] = {}
         """Of each tape, what the reverse sweep pops."""
         self.maker: dict[n.Value, tuple[n.Stmt, int]] = {}
-        """Where a value comes from, and as which of its results; a value that a loop carries is a result of the loop."""
+        """Where a value comes from, and as which of its results; what a loop carries is a result of the loop."""
         self.around: dict[n.Stmt, n.Stmt | None] = {}
         self.uses: dict[n.Tape, list[n.Push | n.Pop]] = {}
         self.wanted: list[n.Value] = list(values)

@@ -47,6 +47,7 @@ from ..frontend.source import Capture, StaticCapture
 from ..records import record
 from ..toolchain import Shipped, build_many, libmvec, shipped_with, simd
 from ..types import Scalar, leaves
+from .calm import calm
 
 
 @record
@@ -88,6 +89,7 @@ class Binary:
 class Variant:
     """A kernel in one precision, with its adjoints and binaries made on demand."""
 
+    @calm
     def __init__(self, source: Source, real: Scalar, boxed: Sequence[str], options: Options, lacks: Sequence[str] = ()):
         self.source, self.real, self.boxed, self.options, self.lacks = source, real, tuple(boxed), options, tuple(lacks)
         self.singular = config.singular
@@ -132,6 +134,7 @@ class Variant:
                 return True
         return False
 
+    @calm
     def adjoint(self, seeds: Iterable[int]) -> AdjointKernel:
         """The adjoint for a set of arrays that carry gradients."""
         key = frozenset(seeds)
@@ -153,6 +156,7 @@ class Variant:
             self.reads[seeds] = frozenset(made.activity.arrays), value, final
         return self.reads[seeds]
 
+    @calm
     def tangent(self, which: str, seeds: frozenset[int]) -> TangentKernel:
         """The kernel that pushes tangents: "tangent" one, "tangent4" four at a time.
 
@@ -177,6 +181,7 @@ class Variant:
             raise NotDifferentiable(f"{self.kernel.name} has a first derivative only", self.kernel.span,
                                     advice="take differences of the gradient")  # fmt: skip
 
+    @calm
     def pattern(self, which: str, seeds: frozenset[int]) -> TangentKernel | None:
         """The kernel that pushes sets of inputs, "tangent4 pattern" four words of them; None if there is none."""
         if (which, seeds) not in self._tangents:
@@ -217,6 +222,7 @@ class Variant:
             return 0
         return simd().bytes // self.real.size if wanted == "auto" else int(wanted)
 
+    @calm
     def code(
         self, which: str, seeds: frozenset[int], contiguous: frozenset[int], width: int = 0, suffix: str = ""
     ) -> Code:
@@ -244,6 +250,7 @@ class Variant:
         name = _symbol(kernel.name) + ("_counted" if which == "counted" else "") + suffix
         return emit_cuda(kernel, name, contiguous=contiguous, debug=config.debug, shared=shared, counted=counted)
 
+    @calm
     def binaries(
         self, wanted: Sequence[tuple[str, frozenset[int]]], contiguous: frozenset[int], total: int = 1
     ) -> list[Binary]:
