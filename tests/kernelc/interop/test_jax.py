@@ -177,7 +177,7 @@ def thrice(f):
 X_AND_K = (np.random.default_rng(0).standard_normal(4), np.float64(0.5))
 TRANSFORMS = {
     "jvp": lambda f: jax.jvp(reals(f), X_AND_K, (numbers(4, seed=2), jnp.asarray(-0.3))),
-    "jvp of what does not move": lambda f: jax.jvp(lambda x: f(x, x, 0.5)[2].astype(float), (X_AND_K[0],), (X_AND_K[0],)),
+    "jvp of what does not move": lambda f: jax.jvp(lambda x: f(x, x, 0.5)[2].astype(float), (X,), (X,)),
     "jacfwd": lambda f: jax.jacfwd(reals(f), (0, 1))(*X_AND_K),
     "linearize": lambda f: jax.linearize(reals(f), *X_AND_K)[1](numbers(4, seed=2), jnp.asarray(1.0)),
     "hessian": lambda f: jax.hessian(loss(f), (0, 1, 2))(X_AND_K[0], numbers(4, seed=1), X_AND_K[1]),

@@ -141,7 +141,8 @@ def _move_bend(primals: Values, tangents: Values, *, call: Call, batch: tuple[in
 
     full = [jax.custom_derivatives.zero_from_primal(x) if _is_zero(d) else d
             for x, d in zip(primals, tangents, strict=True)]  # fmt: skip
-    return jax.jvp(sweep, tuple(primals), tuple(full))
+    made: tuple[Values, Values] = jax.jvp(sweep, tuple(primals), tuple(full))
+    return made
 
 
 # -- backwards
