@@ -126,8 +126,8 @@ class Calls(Draws):
         """The arguments of a built-in, those given by name in their places."""
         rest = row.params[len(args) :]
         if named and sorted(named) != sorted(rest):
-            raise self.fail(NoOverload, f"kc.{row.name}() is called with {len(args)} arguments and {', '.join(named)}",
-                            node, advice=f"candidates: {row.name}({', '.join(row.params)})")  # fmt: skip
+            raise self.fail(NoOverload, f"kc.{row.name}() is called with {_counted(args)} and {', '.join(named)}", node,
+                            advice=f"candidates: {row.name}({', '.join(row.params)})")  # fmt: skip
         return [*args, *(named[name] for name in rest if named)]
 
     def no_names(self, named: dict[str, Any], name: str, node: ast.AST) -> None:
@@ -355,7 +355,7 @@ class Calls(Draws):
         double = [n for n in named if n in given]
         unknown = [n for n in named if n not in names[len(spec.posonlyargs) :]]
         if len(args) > positional or double or unknown:
-            found = f"{len(args)} argument{'s' * (len(args) != 1)}{' and ' + ', '.join(named) if named else ''}"
+            found = f"{_counted(args)}{' and ' + ', '.join(named) if named else ''}"
             raise self.fail(NoOverload, f"{source.name}() is called with {found}", node,
                             advice=f"candidates: {source.name}({', '.join(names)})")  # fmt: skip
         given |= named
@@ -495,6 +495,10 @@ class Calls(Draws):
                 items.append(of_type(known_type(v), outs[at : at + n]))
             at += n
         return items[0] if len(items) == 1 else TupleVal(tuple(items))
+
+
+def _counted(args: list[Any]) -> str:
+    return f"{len(args)} argument{'s' * (len(args) != 1)}"
 
 
 def _defaults(source: Source) -> dict[str, Any]:

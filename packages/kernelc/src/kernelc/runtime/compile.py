@@ -109,7 +109,8 @@ class Variant:
         self._binaries: dict[Any, Binary] = {}
         self._on_gpu: dict[Any, Any] = {}
         """Kernels compiled for the GPU (cuda/launching.py)."""
-        self._reads: dict[frozenset[int], tuple[frozenset[int], frozenset[int], frozenset[int]]] = {}
+        self.reads: dict[frozenset[int], tuple[frozenset[int], frozenset[int], frozenset[int]]] = {}
+        """What adjoint_reads has found."""
         self._widths: dict[tuple[str, frozenset[int], int], int] = {}
         self._served: dict[Any, frozenset[int]] = {}
         walk = list(self.kernel.body.walk())
@@ -145,12 +146,12 @@ class Variant:
 
     def adjoint_reads(self, seeds: frozenset[int]) -> tuple[frozenset[int], frozenset[int], frozenset[int]]:
         """The arrays that carry a gradient through an adjoint; those whose values it reads; whose final values."""
-        if seeds not in self._reads:
+        if seeds not in self.reads:
             made = self.adjoint(seeds)
             loads = [s.array for s in made.kernel.body.walk() if isinstance(s, ir.Load)]
             value, final = (frozenset(a.position for a in loads if a.role == role) for role in ("value", "final"))
-            self._reads[seeds] = frozenset(made.activity.arrays), value, final
-        return self._reads[seeds]
+            self.reads[seeds] = frozenset(made.activity.arrays), value, final
+        return self.reads[seeds]
 
     def tangent(self, which: str, seeds: frozenset[int]) -> TangentKernel:
         """The kernel that pushes tangents: "tangent" one, "tangent4" four at a time.

@@ -76,10 +76,11 @@ class Plan:
         self.repeats_pay = True
 
     @cached_property
-    def reals(self) -> list[int]:
+    def reals(self) -> frozenset[int]:
         """The arrays of reals that the kernel works on: through these, a gradient may go."""
         kinds = [kind.element if isinstance(kind, t.ArrayType) else kind for kind in self.kinds]
-        return [i for i in self.arrays if i in self.variant.touched and any(s.is_float for s in t.leaves(kinds[i]))]
+        worked_on = self.variant.touched.intersection(self.arrays)
+        return frozenset([i for i in worked_on if any(s.is_float for s in t.leaves(kinds[i]))])
 
     def stale(self) -> bool:
         """Whether a setting, or a name that the kernel captured, has changed."""
@@ -210,6 +211,7 @@ class Kernel:
             return
         if not isinstance(arg, Bundle) or arg._struct != wanted:
             found = arg._struct.name if isinstance(arg, Bundle) else type(arg).__name__
+            found = f"the type {arg.name} itself" if isinstance(arg, t.Struct) else found
             made = f"{wanted.name}({', '.join(f'{n}=…' for n in wanted.names)})"
             error = WrongDtype(f"{self.name}: argument {name!r} must be a {wanted.name}, not {found}",
                                advice=f"make one: {made}")  # fmt: skip
