@@ -146,7 +146,7 @@ CASES = {
 
 @pytest.mark.parametrize("case", CASES)
 def test_first_and_second_derivatives_against_differences(case):
-    check_grads(CASES[case], (jnp.asarray(X),), order=2, modes=["rev"], atol=1e-6, rtol=1e-6)
+    check_grads(CASES[case], (jnp.asarray(X),), order=2, modes=["fwd", "rev"], atol=1e-6, rtol=1e-6)
 
 
 def test_the_gradient_of_a_minimum_goes_to_one_thread():
@@ -160,6 +160,42 @@ def test_second_derivatives_against_jax():
     for wrap in (lambda f: f, jax.jit):
         found, expected = (wrap(jax.jacrev(jax.grad(loss(f), (0, 1)), (0, 1)))(*args) for f in (wave_op, wave_in_jax))
         agree(found, expected)
+
+
+def reals(f):
+    """The outputs that are real, of the first and the last input."""
+    return lambda x, k: f(x, numbers(4, seed=1), k)[:2]
+
+
+def thrice(f):
+    def step(x, _):
+        return 0.3 * f(x, numbers(4, seed=1), 0.5)[0], x.sum()
+
+    return lambda x: jax.lax.scan(step, x, None, length=3)[0].sum()
+
+
+X_AND_K = (np.random.default_rng(0).standard_normal(4), np.float64(0.5))
+TRANSFORMS = {
+    "jvp": lambda f: jax.jvp(reals(f), X_AND_K, (numbers(4, seed=2), jnp.asarray(-0.3))),
+    "jvp of what does not move": lambda f: jax.jvp(lambda x: f(x, x, 0.5)[2].astype(float), (X,), (X,)),
+    "jacfwd": lambda f: jax.jacfwd(reals(f), (0, 1))(*X_AND_K),
+    "linearize": lambda f: jax.linearize(reals(f), *X_AND_K)[1](numbers(4, seed=2), jnp.asarray(1.0)),
+    "hessian": lambda f: jax.hessian(loss(f), (0, 1, 2))(X_AND_K[0], numbers(4, seed=1), X_AND_K[1]),
+    "jacrev of jacfwd": lambda f: jax.jacrev(jax.jacfwd(reals(f)))(*X_AND_K),
+    "jacfwd of jacfwd": lambda f: jax.jacfwd(jax.jacfwd(reals(f)), 1)(*X_AND_K),
+    "vmap of hessian": lambda f: jax.vmap(jax.hessian(loss(f)), (0, None, None))(numbers(2, 4), numbers(4), 0.5),
+    "the third, forward": lambda f: jax.jacfwd(jax.hessian(loss(f)))(X_AND_K[0], numbers(4, seed=1), 0.5),
+    "the third, backward": lambda f: jax.jacrev(jax.jacrev(jax.grad(loss(f))))(X_AND_K[0], numbers(4, seed=1), 0.5),
+    "checkpoint": lambda f: jax.grad(jax.checkpoint(loss(f)))(X_AND_K[0], numbers(4, seed=1), 0.5),
+    "scan": lambda f: jax.hessian(thrice(f))(X_AND_K[0]),
+}
+
+
+@pytest.mark.parametrize("name", TRANSFORMS)
+def test_transforms_go_through_kernels_as_through_formulas(name):
+    transform = TRANSFORMS[name]
+    agree(transform(wave_op), transform(wave_in_jax))
+    agree(jax.jit(lambda: transform(wave_op))(), transform(wave_in_jax))
 
 
 def test_inputs_do_not_change():
@@ -306,7 +342,3 @@ def test_wrong_use_is_explained():
         with pytest.raises(error, match=text):
             run()
 
-
-def test_forward_mode_is_refused():
-    with pytest.raises(TypeError, match="custom_vjp"):
-        jax.jvp(square_op, (jnp.ones(3),), (jnp.ones(3),))

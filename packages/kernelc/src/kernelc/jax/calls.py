@@ -1,8 +1,4 @@
-"""A kernel on arrays of known shapes: the launch, its reverse sweep, and the derivatives of both, for JAX.
-
-As for torch (torch/library.py), the derivatives of a launch and of its reverse sweep are launches and reverse sweeps of
-the kernel's forward mode, which is a kernel again.
-"""
+"""A kernel on arrays of known shapes: the launch, and its reverse sweep, as operations of JAX."""
 
 from __future__ import annotations
 
@@ -59,8 +55,6 @@ class Call:
         self.moving = [k for k, i in enumerate(self.arrays) if np.issubdtype(self.given[i].dtype, np.floating)]
         """Which arrays may have a derivative."""
         self.total, self.head = grid(dim, kernel)
-        self._pulls: dict[tuple[int, ...], Any] = {}
-        self._lifts: dict[tuple[int, ...], Call] = {}
         self._keys: dict[Any, Any] = {}
 
     # -- the argument block
@@ -137,81 +131,51 @@ class Call:
                                     self.kernel.source.head, advice="take it in an output")  # fmt: skip
         return sorted(i - self.inputs for i in finals)
 
-    # -- as functions of JAX
-    @cached_property
-    def push(self) -> Any:
+    # -- on arrays of JAX; derivatives.py makes primitives of these
+    def launch(self, *arrays: Any) -> list[Any]:
         """The launch: arrays to outputs."""
+        return call(self.key("forward", frozenset()), list(arrays), self.results)
 
-        def launch(*arrays: Any) -> list[Any]:
-            return call(self.key("forward", frozenset()), list(arrays), self.results)
+    def sweep(self, *both: Any) -> list[Any]:
+        """The reverse sweep: arrays, then weights of the real outputs, to the gradients of the arrays that may move."""
+        n, seeds = len(self.arrays), frozenset(self.arrays[k] for k in self.moving)
+        final = self.final_outputs(seeds)
+        made = self.launch(*both[:n]) if final else []
+        args = [*both[:n], *(made[j] for j in final), *both[n:]]
+        return call(self.key("adjoint", seeds), args, self.ways)
 
-        def forward(*arrays: Any) -> Any:
-            return push(*arrays), arrays
+    @property
+    def ways(self) -> list[Any]:
+        """Shape and dtype of the arrays that may move."""
+        return [self.given[self.arrays[k]] for k in self.moving]
 
-        def backward(arrays: Sequence[Any], weights: Sequence[Any]) -> Any:
-            given = [weights[i] for i in self.reals]
-            found = dict(zip(self.moving, self.pull(tuple(self.moving))(*arrays, *given), strict=True))
-            return tuple(found[k] if k in found else _nothing(self.given[i]) for k, i in enumerate(self.arrays))
+    @property
+    def weights(self) -> list[Any]:
+        """Shape and dtype of the outputs that may."""
+        return [self.results[j] for j in self.reals]
 
-        push = jax.custom_vjp(launch)
-        push.defvjp(forward, backward)
-        return push
+    @cached_property
+    def lifted(self) -> Call:
+        """This and its derivative in a direction of the arrays that may move."""
+        seeds = frozenset(self.arrays[k] for k in self.moving)
+        kernel = Lifted(self.kernel, seeds, self.inputs, self.real, self.boxed)
+        given = [self.given[i] for i, _ in kernel.shape.order if i < self.inputs]
+        asked = [self.asked[i - self.inputs] for i, _ in kernel.shape.order if i >= self.inputs]
+        return Call(kernel, given, (), self.dim, asked)
 
-    def pull(self, wanted: tuple[int, ...]) -> Any:
-        """The reverse sweep: arrays, then weights of the real outputs, to the gradients of the arrays `wanted`."""
-        if wanted not in self._pulls:
-            self._pulls[wanted] = self._make_pull(wanted)
-        return self._pulls[wanted]
-
-    def _make_pull(self, wanted: tuple[int, ...]) -> Any:
-        n, seeds = len(self.arrays), frozenset(self.arrays[k] for k in wanted)
-
-        def sweep(*both: Any) -> list[Any]:
-            final = self.final_outputs(seeds)
-            made = self.push(*both[:n]) if final else []
-            args = [*both[:n], *(made[j] for j in final), *both[n:]]
-            return call(self.key("adjoint", seeds), args, [self.given[self.arrays[k]] for k in wanted])
-
-        def forward(*both: Any) -> Any:
-            return pull(*both), both
-
-        def backward(both: Sequence[Any], directions: Sequence[Any]) -> Any:
-            return self._pull_again(wanted, both[:n], both[n:], directions)
-
-        pull = jax.custom_vjp(sweep)
-        pull.defvjp(forward, backward)
-        return pull
-
-    def _pull_again(
-        self, wanted: tuple[int, ...], arrays: Sequence[Any], weights: Sequence[Any], directions: Sequence[Any]
-    ) -> tuple[Any, ...]:
-        """The derivative of Jᵀ w: by w it is J ẋ, by x the gradient of ⟨w, J ẋ⟩, with ẋ the directions."""
-        lifted = self.lift(wanted)
-        assert isinstance(lifted.kernel, Lifted)
-        order = lifted.kernel.shape.order
-        by_place = dict(zip((self.arrays[k] for k in wanted), directions, strict=True))
+    def spread(self, arrays: Sequence[Any], ways: Sequence[Any]) -> list[Any]:
+        """The arrays of the lifted kernel: arrays, and their directions as far as anything depends on them."""
+        assert isinstance(self.lifted.kernel, Lifted)
+        by_place = dict(zip((self.arrays[k] for k in self.moving), ways, strict=True))
         place = {i: k for k, i in enumerate(self.arrays)}
-        along = [i for i, dotted in order if dotted and i < self.inputs]
-        given = [*arrays, *(by_place[i] if i in by_place else jnp.zeros_like(arrays[place[i]]) for i in along)]
-        later = [i - self.inputs for i, dotted in order if dotted and i >= self.inputs]
-        made = lifted.push(*given)[len(self.results) :]
-        tangents = dict(zip(later, made, strict=True))
-        sides = dict(zip(self.reals, weights, strict=True))
-        both = [*(jnp.zeros_like(w) for w in weights), *(sides[j] for j in later)]
-        found = dict(zip(self.moving, lifted.pull(tuple(self.moving))(*given, *both), strict=True))
-        by_arrays = [found[k] if k in found else _nothing(self.given[i]) for k, i in enumerate(self.arrays)]
-        by_weights = [tangents[j] if j in tangents else jnp.zeros_like(sides[j]) for j in self.reals]
-        return (*by_arrays, *by_weights)
+        along = [i for i, dotted in self.lifted.kernel.shape.order if dotted and i < self.inputs]
+        return [*arrays, *(by_place[i] if i in by_place else jnp.zeros_like(arrays[place[i]]) for i in along)]
 
-    def lift(self, wanted: tuple[int, ...]) -> Call:
-        """This and its derivative in a direction of the arrays `wanted`."""
-        if wanted not in self._lifts:
-            seeds = frozenset(self.arrays[k] for k in wanted)
-            kernel = Lifted(self.kernel, seeds, self.inputs, self.real, self.boxed)
-            given = [self.given[i] for i, _ in kernel.shape.order if i < self.inputs]
-            asked = [self.asked[i - self.inputs] for i, _ in kernel.shape.order if i >= self.inputs]
-            self._lifts[wanted] = Call(kernel, given, (), self.dim, asked)
-        return self._lifts[wanted]
+    @cached_property
+    def later(self) -> list[int]:
+        """Which outputs the tangents are of that the lifted kernel writes, in its order."""
+        assert isinstance(self.lifted.kernel, Lifted)
+        return [i - self.inputs for i, dotted in self.lifted.kernel.shape.order if dotted and i >= self.inputs]
 
 
 def _like(given: Any) -> Array:
@@ -233,8 +197,3 @@ def _output(kernel: Kernel, kind: t.Type, shape: Any, dtype: Any, real: t.Scalar
 def _strides(shape: tuple[int, ...], itemsize: int) -> tuple[int, ...]:
     """The strides of memory without gaps, in bytes."""
     return tuple(itemsize * prod(shape[axis + 1 :]) for axis in range(len(shape)))
-
-
-def _nothing(given: Any) -> Any:
-    """The gradient of what has none."""
-    return np.zeros(given.shape, jax.dtypes.float0)

@@ -15,6 +15,7 @@ from ..config import config
 from ..errors import WrongArity, WrongUse, public
 from ..runtime import Kernel
 from .calls import Call
+from .derivatives import launch
 
 
 @public
@@ -32,7 +33,7 @@ def op(kernel: Kernel, dim: Any, outputs: Sequence[Any] | Callable[..., Any]) ->
 
 
 class Operation:
-    """A kernel that takes arrays of JAX and returns arrays. It may be jitted, differentiated backward, and batched."""
+    """A kernel that takes arrays of JAX and returns arrays. It may be jitted, differentiated and batched."""
 
     def __init__(self, kernel: Kernel, dim: Any, outputs: Sequence[Any] | Callable[..., Any]):
         self.kernel, self.dim, self.outputs = kernel, dim, outputs
@@ -52,7 +53,7 @@ class Operation:
         grid = self.dim(*args) if callable(self.dim) else self.dim
         specs = self.outputs(*args) if callable(self.outputs) else self.outputs
         shapes = [_shape_and_dtype(s(*args) if callable(s) else s) for s in specs]
-        made = self._call(args, _tuple(grid), shapes).push(*(a for a in args if isinstance(a, jax.Array)))
+        made = launch(self._call(args, _tuple(grid), shapes), *(a for a in args if isinstance(a, jax.Array)))
         return made[0] if len(made) == 1 else tuple(made)
 
     def _call(self, args: Sequence[Any], grid: tuple[int, ...], shapes: Sequence[tuple[Any, Any]]) -> Call:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -30,12 +30,12 @@ if TYPE_CHECKING:
 class Curve(Push):
     """Builds the program for products of a Hessian with `count` directions: that of Σ weights·array by `inputs`.
 
-    turns: how the weights move along the directions, if they do.
+    turns: how the weights move along the directions, if they do: a piece of memory for each.
     """
 
     def __init__(
         self, tape: Tape, weights: Mapping[Array, Data], inputs: Sequence[Array], count: int,
-        turns: Mapping[Array, Sequence[Data]] = MappingProxyType({}),
+        turns: Mapping[Array, Any] = MappingProxyType({}),
     ):  # fmt: skip
         self.weights, self.turns = weights, turns
         self.held: set[Planes] = set()

@@ -29,6 +29,8 @@ def disagreement(problem: Problem, u: Vector) -> dict[int, tuple[float, float, f
         return {}
     keep = problem.space.size * problem.bound.target.size <= SMALL
     exact = problem.slopes(u, by="tangents", keep=keep)
+    if exact is not None and _agrees_along_all(problem, exact):
+        return {}
     found = _apart(problem, exact, problem.slopes(u, by="differences", keep=keep, batched=False))
     if not found:
         return {}
@@ -38,12 +40,36 @@ def disagreement(problem: Problem, u: Vector) -> dict[int, tuple[float, float, f
     return {j: nearer[j] for j in found if j in nearer and nearer[j][0] > found[j][0] / 2}
 
 
+def _agrees_along_all(problem: Problem, exact: Slopes) -> bool:
+    """Whether slopes are right along one direction, in which every coordinate goes as far as makes it count alike: then
+    none of them is wrong, but for chance. Three runs tell that; which one is wrong takes two of each.
+    """
+    if exact.J is None:
+        return False
+    J, space = _columns(exact), problem.space
+    lengths, rounding = np.linalg.norm(J, axis=1), _rounding(problem)
+    count = max(float(lengths.min()), rounding) / np.maximum(lengths, 1e-300)
+    way = problem.bound.step * np.minimum(1.0, space.high - space.low) * np.minimum(1.0, count)
+    way *= np.random.default_rng(0).choice([-1.0, 1.0], len(way))
+    points = np.concatenate([exact.u[None], space.clip(exact.u + np.stack([way, -way]))])
+    rows, width = problem.differences(points).astype(np.float64), points[1] - points[2]
+    room = (APART * lengths + rounding) * np.abs(width)
+    if not np.isfinite(rows).all() or not room.min(initial=np.inf) > 0:
+        return False
+    return bool(np.linalg.norm((rows[1] - rows[2]).ravel() - width @ J) <= room.min())
+
+
+def _rounding(problem: Problem) -> float:
+    """What a column may be otherwise by rounding alone."""
+    return float(np.sqrt(100 * problem.bound.target.size) * problem.bound.blur)
+
+
 def _apart(problem: Problem, exact: Slopes | None, near: Slopes | None) -> dict[int, tuple[float, float, float]]:
     if exact is None or near is None:
         return {}
     a, b = _columns(exact), _columns(near)
     apart, long, short = (np.linalg.norm(x, axis=1) for x in (a - b, a, b))
-    rounding = np.sqrt(100 * problem.bound.target.size) * problem.bound.blur
+    rounding = _rounding(problem)
     size = np.maximum(long, short)
     return {int(j): (float(apart[j] / size[j]), float(long[j]), float(short[j]))
             for j in np.flatnonzero(apart > APART * size + rounding)}  # fmt: skip
