@@ -9,6 +9,9 @@ import kernelc as kc
 from nablasim.physics.laws.articulated import abreast_back_kernels as back
 from nablasim.physics.laws.articulated import abreast_kernels as kernels
 from nablasim.physics.laws.articulated import abreast_memory as am
+from nablasim.physics.laws.articulated.link_planes import KD as KD_OF_PLANE
+from nablasim.physics.laws.articulated.link_planes import KE, MU, NORMAL, touching
+from nablasim.physics.laws.articulated.link_planes import OFFSET as OFFSET_OF_PLANE
 from nablasim.physics.laws.articulated.robots_kernels import unsolved
 from nablasim.physics.laws.articulated.tables import (
     ANCHOR,
@@ -77,6 +80,7 @@ def memory(s: Step, *, back: bool = False) -> Any:
         dof=shared("dof", "dofs", am.DOF_BACK if back else am.DOF),
         coord=shared("coord", "coords", am.COORD),
         M=shared("M", "couplings"),
+        touch=s.kept("abreast.touch", (count, max(1, s.rows("link_planes") // s.parts), am.TOUCH, am.LANES)),
     )
 
 
@@ -90,7 +94,8 @@ def advance(s: Step, push: Array | None, again: Callable[[Array, Array], None]) 
     given = [tree(b), rig(b), masses(b), drives(s), now(s[Q], s[QD], push), sizes(s)]
     left = s.scratch("abreast.left", s.rows("robots"))
     dim, ends = (count, robots, am.LANES), [s.next(Q), s.next(QD)]
-    kc.launch(kernels.step_abreast, dim, [*given, memory(s), found, s[TOL], s.dt], [left, *ends], parts=count)
+    kc.launch(kernels.step_abreast, dim, [*given, memory(s), found, touching(b), s[TOL], s.dt], [left, *ends],
+              parts=count)  # fmt: skip
     if s.tape is not None:
         WayBack(s, push, given, found, again).record(s.tape)
     kc.launch(unsolved, s.rows("robots"), [left, UNSOLVED[s.real], s.first, s.k], [s.alarm("robots", 2)], parts=s.parts)
@@ -98,6 +103,7 @@ def advance(s: Step, push: Array | None, again: Callable[[Array, Array], None]) 
 
 FRAMES = (BASE_X, BASE_ROT, POS, ROT, AXIS, ANCHOR, REF)
 WEIGHTS = (GRAVITY, MASS, COM, INERTIA, ARMATURE)
+PLANES = (NORMAL, OFFSET_OF_PLANE, KE, KD_OF_PLANE, MU)
 LAWS = (DAMPING, STIFFNESS, REST, FRICTION, KP, KD, LIMIT, TARGET, TORQUE, MORE_TORQUE, LIMITS)
 TIES = (RATIO, OFFSET)
 
@@ -109,7 +115,8 @@ class WayBack:
         self.s, self.push, self.given, self.found, self.again = s, push, given, found, again
         self.ends = [s.next(Q), s.next(QD)]
         self.leaves = {c: s[c] for c in (Q, QD, *FRAMES, *WEIGHTS, *LAWS, *TIES)}
-        self.reads = [*self.leaves.values(), *([] if push is None else [push])]
+        self.planes = {} if touching(s.base) is None else {c: s.base[c] for c in PLANES}
+        self.reads = [*self.leaves.values(), *self.planes.values(), *([] if push is None else [push])]
 
     def record(self, tape: kc.Tape) -> None:
         tape.record(self.backward, reads=self.reads, writes=self.ends, forward=nothing, tangent=self.tangent)
@@ -117,15 +124,19 @@ class WayBack:
             return  # Nobody asks for a gradient.
         s, asked = self.s, {c for c, a in self.leaves.items() if a.grad is not None}
         slopes: Any = am.Slopes
-        self.slopes = slopes(**{c.name.partition(".")[2]: self._slope(c) for c in self.leaves},
+        self.slopes = slopes(**{c.name.partition(".")[2]: self._slope(c, a) for c, a in self.leaves.items()},
                              push=None if self.push is None else self.push.grad)  # fmt: skip
         wanted: Any = am.Wanted
         self.wanted = wanted(*(int(not asked.isdisjoint(some)) for some in (FRAMES, WEIGHTS, LAWS, TIES)))
+        self.of_planes = None
+        if self.planes:
+            kind: Any = am.PlaneSlopes
+            some = any(a.grad is not None for a in self.planes.values())
+            self.of_planes = kind(int(some), *(self._slope(c, a) for c, a in self.planes.items()))
         self.memory = memory(s, back=True)
 
-    def _slope(self, column: Column) -> Array:
+    def _slope(self, column: Column, a: Array) -> Array:
         """Where the gradient by a column goes; memory that nobody reads, where nobody asks for it."""
-        a = self.leaves[column]
         if a.grad is not None:
             return a.grad
         return self.s.kept(f"abreast.unread_{column.name}", self.s.rows(column.table), column.element)
@@ -133,9 +144,10 @@ class WayBack:
     def backward(self) -> None:
         s = self.s
         count = groups(s)
-        kc.launch(back.back_abreast, (count, s.rows("robots") // s.parts, am.LANES),
-                  [*self.given, self.memory, self.found, self.wanted, s.dt, *(a.grad for a in self.ends)],
-                  [self.slopes], parts=count)  # fmt: skip
+        sent = [a.grad for a in self.ends]
+        given = [*self.given, self.memory, self.found, self.wanted, touching(s.base), s.dt, *sent]
+        dim = count, s.rows("robots") // s.parts, am.LANES
+        kc.launch(back.back_abreast, dim, given, [self.slopes, self.of_planes], parts=count)
 
     def tangent(self, *dots: Any) -> list[Any]:
         ends = [kc.zeros(a.shape, real=a.real) for a in self.ends]

@@ -97,7 +97,7 @@ class Robots(System):
     def advance(self, s: Step) -> None:
         import os
         push = pushes(s)
-        if touching(s.base) is None and os.environ.get("ABREAST", "1") == "1":
+        if os.environ.get("ABREAST", "1") == "1":
             abreast.advance(s, push, lambda q, qd: self._advance(s, push, q, qd))
         else:
             self._advance(s, push, s.next(Q), s.next(QD))
