@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import kernelc as kc
@@ -84,21 +83,26 @@ def memory(s: Step, *, back: bool = False) -> Any:
     )
 
 
-def advance(s: Step, push: Array | None, again: Callable[[Array, Array], None]) -> None:
-    """Record a step; `again` launches what gives the same in kernels that have tangents, into two
-    arrays."""
+def advance(s: Step, push: Array | None) -> None:
+    """Record a step, and the way back through it."""
+    ends = [s.next(Q), s.next(QD)]
+    given, found = look_ahead(s, push, ends)
+    if s.tape is not None:
+        WayBack(s, push, given, found, ends).record(s.tape)
+
+
+def look_ahead(s: Step, push: Array | None, ends: list[Array]) -> tuple[list[Any], Any]:
+    """Launch a step without gradients; what kernels take, and what was found."""
     count, b, robots = groups(s), s.base, s.rows("robots") // s.parts
     kind: Any = am.Found
     found = kind(*(s.scratch(f"abreast.{name}", (count, s.rows(table) // s.parts, 2, am.LANES))
                    for name, table in (("a", "dofs"), ("L", "couplings"))))  # fmt: skip
     given = [tree(b), rig(b), masses(b), drives(s), now(s[Q], s[QD], push), sizes(s)]
     left = s.scratch("abreast.left", s.rows("robots"))
-    dim, ends = (count, robots, am.LANES), [s.next(Q), s.next(QD)]
-    kc.launch(kernels.step_abreast, dim, [*given, memory(s), found, touching(b), s[TOL], s.dt], [left, *ends],
-              parts=count)  # fmt: skip
-    if s.tape is not None:
-        WayBack(s, push, given, found, again).record(s.tape)
+    kc.launch(kernels.step_abreast, (count, robots, am.LANES),
+              [*given, memory(s), found, touching(b), s[TOL], s.dt], [left, *ends], parts=count)  # fmt: skip
     kc.launch(unsolved, s.rows("robots"), [left, UNSOLVED[s.real], s.first, s.k], [s.alarm("robots", 2)], parts=s.parts)
+    return given, found
 
 
 FRAMES = (BASE_X, BASE_ROT, POS, ROT, AXIS, ANCHOR, REF)
@@ -109,17 +113,16 @@ TIES = (RATIO, OFFSET)
 
 
 class WayBack:
-    """The adjoint of a step and its tangents, as an operation on the tape."""
+    """The adjoint of a step, as an operation on the tape."""
 
-    def __init__(self, s: Step, push: Array | None, given: list[Any], found: Any, again: Callable[..., None]):
-        self.s, self.push, self.given, self.found, self.again = s, push, given, found, again
-        self.ends = [s.next(Q), s.next(QD)]
+    def __init__(self, s: Step, push: Array | None, given: list[Any], found: Any, ends: list[Array]):
+        self.s, self.push, self.given, self.found, self.ends = s, push, given, found, ends
         self.leaves = {c: s[c] for c in (Q, QD, *FRAMES, *WEIGHTS, *LAWS, *TIES)}
         self.planes = {} if touching(s.base) is None else {c: s.base[c] for c in PLANES}
         self.reads = [*self.leaves.values(), *self.planes.values(), *([] if push is None else [push])]
 
     def record(self, tape: kc.Tape) -> None:
-        tape.record(self.backward, reads=self.reads, writes=self.ends, forward=nothing, tangent=self.tangent)
+        tape.record(self.backward, reads=self.reads, writes=self.ends, forward=nothing)
         if all(a.grad is None for a in self.ends):
             return  # Nobody asks for a gradient.
         s, asked = self.s, {c for c, a in self.leaves.items() if a.grad is not None}
@@ -148,14 +151,6 @@ class WayBack:
         given = [*self.given, self.memory, self.found, self.wanted, touching(s.base), s.dt, *sent]
         dim = count, s.rows("robots") // s.parts, am.LANES
         kc.launch(back.back_abreast, dim, given, [self.slopes, self.of_planes], parts=count)
-
-    def tangent(self, *dots: Any) -> list[Any]:
-        ends = [kc.zeros(a.shape, real=a.real) for a in self.ends]
-        with kc.Tape() as tape:
-            self.again(*ends)
-        moving = {a: dot for a, dot in zip(self.reads, dots) if dot is not None and a in tape}
-        made = tape.jvp(moving, outputs=ends)
-        return [made[a].numpy() for a in ends]
 
 
 def nothing() -> None:

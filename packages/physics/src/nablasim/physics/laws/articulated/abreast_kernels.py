@@ -121,7 +121,6 @@ def left_over(t: Tree, c: Contacts | None, node, dof, rows, M, dt: float, l: int
             dof[k, am.REST, l] = dof[k, am.REST, l] - pull
             dof[j, am.REST, l] = dof[j, am.REST, l] + ratio * pull
     if c is not None:
-        end_twists(t, node, dof, dt, l, r)
         add_contacts(t, c, node, dof, rows, l, r)
 
 
@@ -162,7 +161,6 @@ def suppose(t: Tree, c: Contacts | None, node, dof, rows, many: int, dt: float, 
         dof[k, am.HOLD, l] = side
         changed = changed or side != before or dof[k, am.STIFF, l] != stiffness_of(dof, k, dt, l)
     if c is not None:
-        end_twists(t, node, dof, dt, l, r)
         if suppose_contacts(t, c, node, rows, True, many, l, r):
             changed = True
     return changed
@@ -182,6 +180,8 @@ def newton_step(t: Tree, c: Contacts | None, node, dof, rows, M, L, p: int, dt: 
         way = dof[k, am.WAY, l]
         energy += dof[k, am.REST, l] * way
         dof[k, am.ACC, l] = dof[k, am.ACC, l] + way
+    if c is not None:
+        end_twists(t, node, dof, dt, l, r)
     return energy
 
 
@@ -197,7 +197,6 @@ def take_friction(t: Tree, c: Contacts | None, node, dof, rows, dt: float, l: in
     for k in range(t.dof_first[r], t.dof_first[r] + t.dof_count[r]):
         dof[k, am.HOLD, l] = side_of(dof, k, dt, l)
     if c is not None:
-        end_twists(t, node, dof, dt, l, r)
         suppose_contacts(t, c, node, rows, False, MANY, l, r)
 
 
@@ -215,48 +214,44 @@ def slope_at(t: Tree, c: Contacts | None, node, dof, rows, M, dt: float, l: int,
 
 
 @kc.func
-def descend(t: Tree, c: Contacts | None, node, dof, rows, M, L, p: int, dt: float, whole: float, tol: float, l: int,
-            r: int) -> float:  # fmt: skip
-    """The lowest point of the convex function of which the equations are the slope; see `newton_kernels.py`."""
+def go_downhill(t: Tree, c: Contacts | None, node, dof, rows, M, energy: float, dt: float, l: int, r: int):
+    """Take back a part of a step of Newton's method, if it went farther than downhill; see `newton_kernels.py`."""
     begin = t.dof_first[r]
     end = begin + t.dof_count[r]
-    last, left = -1.0, 1.0
-    take_friction(t, c, node, dof, rows, dt, l, r)
-    for _ in range(DESCENTS):
-        step_factors(t, c, node, dof, rows, M, L, p, dt, l, r)
-        energy = newton_step(t, c, node, dof, rows, M, L, p, dt, l, r)
-        left = energy / whole
-        if is_solved(energy, last, whole, tol):
+    low, high, at, steep, back = 0.0, 1.0, 1.0, energy, 0.0
+    for n in range(TRIALS):
+        slope = slope_at(t, c, node, dof, rows, M, dt, l, r)
+        if n == 0:
+            back = slope
+        elif slope >= 0.0:
+            low, steep = at, slope
+        else:
+            high, back = at, slope
+        if slope >= 0.0 and ((high == 1.0 and back >= 0.0) or slope <= NEAR * energy):
             break
-        last = energy
-        low, high, at, steep, back, slope = 0.0, 1.0, 1.0, energy, 0.0, 0.0
-        for n in range(TRIALS):
-            slope = slope_at(t, c, node, dof, rows, M, dt, l, r)
-            if n == 0:
-                back = slope
-            elif slope >= 0.0:
-                low, steep = at, slope
-            else:
-                high, back = at, slope
-            if slope >= 0.0 and ((high == 1.0 and back >= 0.0) or slope <= NEAR * energy):
-                break
-            goal = 0.5 * (low + high)
-            if n % 2 > 0:
-                goal = low + (high - low) * steep / (steep - back)
-            for k in range(begin, end):
-                dof[k, am.ACC, l] = dof[k, am.ACC, l] + (goal - at) * dof[k, am.WAY, l]
-            at = goal
-    return left
+        goal = 0.5 * (low + high)
+        if n % 2 > 0:
+            goal = low + (high - low) * steep / (steep - back)
+        for k in range(begin, end):
+            dof[k, am.ACC, l] = dof[k, am.ACC, l] + (goal - at) * dof[k, am.WAY, l]
+        if c is not None:
+            end_twists(t, node, dof, dt, l, r)
+        at = goal
 
 
 @kc.func
 def newton(t: Tree, c: Contacts | None, node, dof, rows, M, L, p: int, dt: float, whole: float, tol: float, l: int,
            r: int):  # fmt: skip
-    """Solve the equations from where the factors were made: what is left over, and the energy in play (`whole`, where
-    it is known)."""
+    """Solve the equations: what is left over, and the energy in play (`whole`, where it is known). It is `newton` and
+    `descend` of `newton_kernels.py` in one loop. The first time (p = 0) there are no factors yet."""
     begin = t.dof_first[r]
     last, left = -1.0, 1.0
-    for n in range(ROUNDS):
+    for n in range(ROUNDS + DESCENTS):
+        if n > 0 or p == 0:
+            if n == ROUNDS:
+                take_friction(t, c, node, dof, rows, dt, l, r)
+                last = -1.0
+            step_factors(t, c, node, dof, rows, M, L, p, dt, l, r)
         energy = newton_step(t, c, node, dof, rows, M, L, p, dt, l, r)
         if whole == 0.0:
             whole = energy
@@ -267,12 +262,12 @@ def newton(t: Tree, c: Contacts | None, node, dof, rows, M, L, p: int, dt: float
         if is_solved(energy, last, whole, tol):
             break
         last = energy
-        if not suppose(t, c, node, dof, rows, MANY if n < FAST else 1, dt, l, r):
-            left = 0.0
-            break
-        step_factors(t, c, node, dof, rows, M, L, p, dt, l, r)
-    if left > ROUNDED * tol:
-        left = descend(t, c, node, dof, rows, M, L, p, dt, whole, tol, l, r)
+        if n < ROUNDS:
+            if not suppose(t, c, node, dof, rows, MANY if n < FAST else 1, dt, l, r):
+                left = 0.0
+                break
+        else:
+            go_downhill(t, c, node, dof, rows, M, energy, dt, l, r)
     return left, whole
 
 
@@ -298,7 +293,6 @@ def step_abreast(t: Tree, g: Rig, b: Masses, s: Drives, now: Now, z: Sizes, m: A
     if c is not None:
         take_contacts(t, c, z, node, rows, w, dt, l, r)
         end_twists(t, node, dof, dt, l, r)
-    step_factors(t, c, node, dof, rows, M, L, 0, dt, l, r)
     whole, worst, limit = 0.0, 0.0, tol[w * z.robots + r]
     for p in range(2):
         # First with the inertial forces of the start, then with those of the middle.

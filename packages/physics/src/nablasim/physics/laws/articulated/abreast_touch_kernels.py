@@ -1,8 +1,9 @@
-"""Contact of links with half-spaces in the equations of a step, for copies side by side: `contacts_kernels.py` on
-other memory. What does not change while the equations are solved is written down once.
+"""Contact of links with half-spaces in the equations of a step: `contacts_kernels.py` for copies side by side.
 
-The matrix of all contacts is made as the mass matrix is: the stiffness of a link is a map from twists to wrenches, which
-adds up along the tree.
+What does not change while the equations are solved is written down once.
+
+The matrix of all contacts is made as the mass matrix is: the stiffness of a link is a map from twists to wrenches,
+which adds up along the tree.
 """
 # mypy: ignore-errors
 
@@ -140,8 +141,8 @@ def add_contact_stiffness(t: Tree, c: Contacts, node, dof, rows, L, p: int, dt: 
         if rows[row, am.SLIDES, l] > 0.0:
             rub = most / slip
             back = rub / (slip * slip)
-        K = (kc.diag(kc.float3(1.0, 1.0, 1.0)) * rub + kc.outer(normal, normal) * (along - rub) - kc.outer(u, u) * back) * (
-            dt if acts else 0.0)  # fmt: skip
+        K = kc.diag(kc.float3(1.0, 1.0, 1.0)) * rub + kc.outer(normal, normal) * (along - rub)
+        K = (K - kc.outer(u, u) * back) * (dt if acts else 0.0)
         S = kc.mat33(0.0, -arm.z, arm.y, arm.z, 0.0, -arm.x, -arm.y, arm.x, 0.0)
         B = K * S * -1.0
         add9(node, b, am.PULL, l, K)
@@ -184,8 +185,8 @@ def pull_of_contact(c: Contacts, rows, row: int, rate: float, l: int) -> float:
 
 @kc.func
 def suppose_contacts(t: Tree, c: Contacts, node, rows, turns: bool, most_changes: int, l: int, r: int) -> bool:
-    """Suppose of each point that it sticks, or slides; whether anything is other than it was supposed, or other than in
-    the factors. Where it `turns` round it sticks. Where many change at once, again and again, fewer may."""
+    """Suppose of each point that it sticks, or slides; whether anything is other than it was supposed, or than in the
+    factors. Where it `turns` round it sticks. Where many change at once, again and again, fewer may."""
     changes, other = 0, False
     for o in range(c.first[r], c.first[r] + c.count[r]):
         row = c.order[o]
