@@ -35,7 +35,8 @@ class Settings:
     check: bool = True
 
     def run(self, leaves: Leaves, *, tangents: bool = False) -> Run:
-        """A run that can go back to what is asked for, or push tangents. Cloth may get shorter steps, with a warning."""
+        """A run that can go back to what is asked for, or push tangents. Cloth may get shorter steps, with a
+        warning."""
         parts = 1 if self.substeps == "auto" else self.substeps
         try:
             return self._prepared(leaves, parts, tangents)

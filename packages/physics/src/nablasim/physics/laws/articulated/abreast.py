@@ -55,9 +55,14 @@ UNSOLVED = {"float64": 1e-6, "float32": 1e-4}
 """Which part of the energy in play may be left over of the equations; more is an error."""
 
 
+def filled(worlds: int) -> int:
+    """How many copies have memory: the last group is full."""
+    return -(-worlds // am.LANES) * am.LANES
+
+
 def groups(a: Arrays) -> int:
     """How many groups the copies are."""
-    return -(-a.parts // am.LANES)
+    return filled(a.parts) // am.LANES
 
 
 def sizes(a: Arrays) -> Any:
@@ -122,9 +127,9 @@ class WayBack:
         self.reads = [*self.leaves.values(), *self.planes.values(), *([] if push is None else [push])]
 
     def record(self, tape: kc.Tape) -> None:
-        tape.record(self.backward, reads=self.reads, writes=self.ends, forward=nothing)
-        if all(a.grad is None for a in self.ends):
+        if all(a.grad is None for a in self.reads):
             return  # Nobody asks for a gradient.
+        tape.record(self.backward, reads=self.reads, writes=self.ends, forward=nothing)
         s, asked = self.s, {c for c, a in self.leaves.items() if a.grad is not None}
         slopes: Any = am.Slopes
         self.slopes = slopes(**{c.name.partition(".")[2]: self._slope(c, a) for c, a in self.leaves.items()},

@@ -165,4 +165,5 @@ class Robots(System):
                                  f"not be negative")  # fmt: skip
 
     def step_bytes(self, layout: Any) -> int:
-        return 8 * (30 * layout.rows("nodes") + 20 * layout.rows("dofs") + 2 * layout.rows("couplings"))
+        rows = 2 * layout.rows("dofs") + 2 * layout.rows("couplings")
+        return 8 * (rows // layout.worlds * abreast.filled(layout.worlds) + layout.rows("coords") + layout.rows("dofs"))
