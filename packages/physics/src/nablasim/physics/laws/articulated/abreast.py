@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import kernelc as kc
@@ -90,17 +91,18 @@ def memory(s: Step, *, back: bool = False) -> Any:
 
 def advance(s: Step, push: Array | None) -> None:
     """Record a step, and the way back through it."""
-    ends = [s.next(Q), s.next(QD)]
-    given, found = look_ahead(s, push, ends)
-    if s.tape is not None:
-        WayBack(s, push, given, found, ends).record(s.tape)
+    ends, way_back = [s.next(Q), s.next(QD)], WayBack(s, push)
+    # What a step finds is kept for each step only if somebody goes back there.
+    given, found = look_ahead(s, push, ends, s.scratch if way_back.is_asked else s.kept)
+    if way_back.is_asked and s.tape is not None:
+        way_back.record(s.tape, given, found, ends)
 
 
-def look_ahead(s: Step, push: Array | None, ends: list[Array]) -> tuple[list[Any], Any]:
-    """Launch a step without gradients; what kernels take, and what was found."""
+def look_ahead(s: Step, push: Array | None, ends: list[Array], new: Callable[..., Array]) -> tuple[list[Any], Any]:
+    """Launch a step without gradients; what kernels take, and what was found, in `new` memory."""
     count, b, robots = groups(s), s.base, s.rows("robots") // s.parts
     kind: Any = am.Found
-    found = kind(*(s.scratch(f"abreast.{name}", (count, s.rows(table) // s.parts, 2, am.LANES))
+    found = kind(*(new(f"abreast.{name}", (count, s.rows(table) // s.parts, 2, am.LANES))
                    for name, table in (("a", "dofs"), ("L", "couplings"))))  # fmt: skip
     given = [tree(b), rig(b), masses(b), drives(s), now(s[Q], s[QD], push), sizes(s)]
     left = s.scratch("abreast.left", s.rows("robots"))
@@ -120,15 +122,19 @@ TIES = (RATIO, OFFSET)
 class WayBack:
     """The adjoint of a step, as an operation on the tape."""
 
-    def __init__(self, s: Step, push: Array | None, given: list[Any], found: Any, ends: list[Array]):
-        self.s, self.push, self.given, self.found, self.ends = s, push, given, found, ends
+    def __init__(self, s: Step, push: Array | None):
+        self.s, self.push = s, push
         self.leaves = {c: s[c] for c in (Q, QD, *FRAMES, *WEIGHTS, *LAWS, *TIES)}
         self.planes = {} if touching(s.base) is None else {c: s.base[c] for c in PLANES}
         self.reads = [*self.leaves.values(), *self.planes.values(), *([] if push is None else [push])]
 
-    def record(self, tape: kc.Tape) -> None:
-        if all(a.grad is None for a in self.reads):
-            return  # Nobody asks for a gradient.
+    @property
+    def is_asked(self) -> bool:
+        """Whether anybody asks for a gradient."""
+        return any(a.grad is not None for a in self.reads)
+
+    def record(self, tape: kc.Tape, given: list[Any], found: Any, ends: list[Array]) -> None:
+        self.given, self.found, self.ends = given, found, ends
         tape.record(self.backward, reads=self.reads, writes=self.ends, forward=nothing)
         s, asked = self.s, {c for c, a in self.leaves.items() if a.grad is not None}
         slopes: Any = am.Slopes

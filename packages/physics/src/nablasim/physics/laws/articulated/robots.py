@@ -101,7 +101,7 @@ class Robots(System):
         # Tangents are those that kernelc makes of the same step, in kernels that have them.
         ends, ways = ([s.scratch(f"robots.{kind}_{c.name}", s.rows(c.table)) for c in (Q, QD)]
                       for kind in ("end", "way"))  # fmt: skip
-        abreast.look_ahead(s, push, ends)
+        abreast.look_ahead(s, push, ends, s.kept)
         self._advance(s, push, *ways)
         for column, end, way in zip((Q, QD), ends, ways):
             kc.launch(kernels.with_tangents, s.rows(column.table), [end, way], [s.next(column)])
