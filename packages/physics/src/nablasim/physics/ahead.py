@@ -45,6 +45,7 @@ from nablasim.physics.laws.rigid import implicit_bodies_kernels as implicit_bodi
 from nablasim.physics.laws.rigid import magnets_kernels as magnets
 from nablasim.physics.laws.rigid import surfaces_kernels as surfaces
 from nablasim.physics.model import frames_kernels as frames
+from nablasim.physics.standalone import bounces_kernels as bounces
 from nablasim.physics.standalone import pendula_kernels as pendula
 from nablasim.physics.time import study_kernels
 
@@ -116,5 +117,6 @@ AHEAD = [
     *aot.kernels(neighbours, reports, adjoint=False, boxed=("dt",)),
     *(one for family in reports.FAMILIES.values() for one in aot.kernels(*vars(family).values(), adjoint=False)),
     # A thread is a whole rollout, and a launch has few: minutes of compiling would buy nothing.
+    *aot.kernels(bounces, lanes=False),
     *aot.kernels(pendula, lanes=False),
 ]  # fmt: skip
