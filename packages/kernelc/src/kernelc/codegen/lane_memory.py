@@ -369,9 +369,7 @@ class LaneMemory(_Emitter):
 
     def scatter(self, s: ir.Store | ir.Atomic, write: Callable[[str, str], str]) -> None:
         """Write the active lanes in thread order; a group that owns its elements writes them together."""
-        if self.in_window(s):
-            self.own_write(s)
-        elif self.is_blended(s):
+        if self.in_window(s) or self.is_blended(s):
             self.own_write(s)
         elif self.is_own_access(s) and self.is_whole(s) and not self.is_mixed(s):
             self.put(f"if ({self.full} && own{s.array.position}) {{")
