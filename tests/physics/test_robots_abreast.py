@@ -72,7 +72,8 @@ def test_gradients_agree_with_tangents():
 
 
 def test_a_robot_may_end_in_a_joint_that_does_not_move():
-    robot = ph.Robot().add_link("arm", ph.Capsule(0.05, 0.4), mass=1.0).add_link("tool", ph.Box(0.1, 0.1, 0.1), mass=0.1)
+    robot = ph.Robot().add_link("arm", ph.Capsule(0.05, 0.4), mass=1.0)
+    robot.add_link("tool", ph.Box(0.1, 0.1, 0.1), mass=0.1)
     robot.add_joint("hinge", "revolute", child="arm", axis=(0, 0, 1))
     robot.add_joint("flange", "fixed", parent="arm", child="tool", pos=(0, -0.2, 0))
     model = ph.Scene().add_robot("it", robot, q=[0.5]).build(real="float64")
