@@ -1,4 +1,4 @@
-"""Copies of robots side by side: each is what it is alone, and gradients are those that tangents, another way, give."""
+"""Copies of robots side by side: each is what it is alone, and gradients are what tangents say, another way."""
 
 import numpy as np
 import pytest
@@ -69,3 +69,12 @@ def test_gradients_agree_with_tangents():
         terms = [float((g.numpy() * ways[n][k]).sum()) for n, g in zip(names, grads)]
         found = sum(float((a[k] * w).sum()) for a, w in zip(along, weights))
         assert found == pytest.approx(sum(terms), rel=0, abs=1e-7 * np.abs(terms).max())
+
+
+def test_a_robot_may_end_in_a_joint_that_does_not_move():
+    robot = ph.Robot().add_link("arm", ph.Capsule(0.05, 0.4), mass=1.0)
+    robot.add_link("tool", ph.Box(0.1, 0.1, 0.1), mass=0.1)
+    robot.add_joint("hinge", "revolute", child="arm", axis=(0, 0, 1))
+    robot.add_joint("flange", "fixed", parent="arm", child="tool", pos=(0, -0.2, 0))
+    model = ph.Scene().add_robot("it", robot, q=[0.5]).build(real="float64")
+    assert model["it.q"].tolist() == [0.5]

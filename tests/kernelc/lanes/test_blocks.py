@@ -141,3 +141,37 @@ def test_a_row_has_the_same_bits_whatever_is_beside_it(rows):
     alone = np.concatenate([run(slice(k, k + 1)) for k in range(rows)], axis=1)
     for kc.config.threads in (1, 2, 3):
         assert np.array_equal(run(slice(None)), alone)
+
+
+@kc.kernel(block=16)
+def grow_apart(x: kc.Array[float, 2], y: kc.Array[kc.float3, 3], total: kc.Array[float, 2]):
+    """Memory of a block, in loops that its threads leave at different times, and in branches."""
+    i, p = kc.tid()
+    for k in range(y.shape[1]):
+        y[i, k, p] = kc.float3(x[i, p], 1.0, -0.0)
+    for n in range(20):
+        if y[i, 0, p].x > 3.0:
+            break
+        for k in range(y.shape[1]):
+            y[i, k, p] = y[i, k, p] * 1.5
+            if y[i, k, p].x < 1.0 + float(k):
+                total[i, p] += y[i, k, p].x
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_memory_of_threads_that_have_left_stays_as_it_is(width):
+    kc.config.lanes = width
+    x = np.random.default_rng(0).uniform(0.1, 4, (3, 16))
+
+    def run(device=None):
+        y, total = kc.zeros((3, 4, 16), dtype=kc.float3, real=kc.float64), kc.zeros((3, 16), real=kc.float64)
+        kc.launch(grow_apart, (3, 16), [kc.array(x), y], [total], device=device)
+        return np.array(y.numpy()), np.array(total.numpy())
+
+    for found, wanted in zip(run(), run("python")):
+        assert np.array_equal(found, wanted) and np.array_equal(np.signbit(found), np.signbit(wanted))
+
+
+def test_memory_of_a_block_is_read_and_written_side_by_side_under_masks():
+    text = grow_apart.variant(kc.float64).code("forward", frozenset(), frozenset(range(3)), 8).text
+    assert "kc_gather" not in text and "kc_bits" not in text

@@ -192,6 +192,10 @@ class LaneMemory(_Emitter):
         if self.in_window(s):
             for out, text in zip(s.outs, self.own_load(s), strict=True):
                 self.define(out, text)
+        elif self.is_own_access(s) and self.kernel.block:
+            # All lanes of a group are there: those that are not active may read theirs, too.
+            for out, text in zip(s.outs, self.own_load(s), strict=True):
+                self.define(out, text)
         elif self.is_own_access(s):
             for out in s.outs:
                 self.put(f"{self.kind(out)} {self.name(out)};")
@@ -365,7 +369,7 @@ class LaneMemory(_Emitter):
 
     def scatter(self, s: ir.Store | ir.Atomic, write: Callable[[str, str], str]) -> None:
         """Write the active lanes in thread order; a group that owns its elements writes them together."""
-        if self.in_window(s):
+        if self.in_window(s) or self.is_blended(s):
             self.own_write(s)
         elif self.is_own_access(s) and self.is_whole(s) and not self.is_mixed(s):
             self.put(f"if ({self.full} && own{s.array.position}) {{")
@@ -379,6 +383,14 @@ class LaneMemory(_Emitter):
             self.scatters.append(self.prepare(s, write))
         else:
             self.each_lane([self.prepare(s, write)])
+
+    def is_blended(self, s: ir.Store | ir.Atomic) -> bool:
+        """Whether the elements of a group are its own whichever lanes are active: those that are not may write theirs
+        back as they were. Nobody else writes to them at that time: they are in a row of the group's own."""
+        if not self.kernel.block or not self.is_own_access(s) or not self.is_whole(s):
+            return False
+        rows = not self.divergent or self.kernel.dims == 1 or self.axes.get(s.index[0]) == 0
+        return rows and not self.is_mixed(s) and not self.is_first(s) and not self.is_taken(s)
 
     def is_mixed(self, s: ir.Store | ir.Atomic) -> bool:
         """Whether a group adds to its own elements and to elements of others: it must add in the order of threads."""
@@ -428,6 +440,9 @@ class LaneMemory(_Emitter):
             values = [f"{before} + {v}" for before, v in zip(self.own_leaves(s, old), values, strict=True)]
         elif isinstance(s, ir.Atomic):
             values = [f"{before} + {v}" for before, v in zip(self.own_leaves(s, base), values, strict=True)]
+        if self.divergent and self.is_blended(s):
+            values = [f"kc_select({self.mask}, {v}, {before})"
+                      for before, v in zip(self.own_leaves(s, base), values, strict=True)]  # fmt: skip
         if count <= 3:
             self.put(f"    kc_store_own({base}, {', '.join(values)});")
         for n in range(0, count if count > 3 else 0, 4):

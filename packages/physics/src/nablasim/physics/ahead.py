@@ -89,9 +89,10 @@ AHEAD = [
     *(one for family in body_contacts.FAMILIES.values() for one in aot.kernels(*vars(family).values(), boxed=("dt",))),
     *aot.kernels(link_bodies, link_planes, robots, ties, boxed=("dt",), absent=("now.push",)),
     *aot.kernels(link_bodies.wrenches, absent=("rub",)),
-    # Robots side by side, with bodies to touch and without; their way back is a kernel of its own.
-    *(one for some in ((), ("now.push",)) for one in aot.kernels(abreast, adjoint=False, boxed=("dt",), absent=some)),
-    *(one for some in ((), ("now.push",), ("now.push", "out.push"))
+    # Robots side by side, with planes and bodies to touch and without; their way back is a kernel of its own.
+    *(one for some in ((), ("c",), ("now.push",), ("c", "now.push"))
+      for one in aot.kernels(abreast, adjoint=False, boxed=("dt",), absent=some)),
+    *(one for some in ((), ("c", "planes"), ("now.push", "out.push"), ("c", "planes", "now.push", "out.push"))
       for one in aot.kernels(abreast_back, adjoint=False, boxed=("dt",), absent=some)),
     # Robots that touch no plane, and those that touch bodies or themselves.
     *(one for some in (("c", "touch", "now.push"), ("c", "touch"), ("now.push",), ())

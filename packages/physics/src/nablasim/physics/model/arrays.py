@@ -25,6 +25,8 @@ class Arrays:
         """Where steps that solve equations write how well they did: `solvers.backward_euler.Solves`."""
         self.alarms: dict[str, Array] = {}
         """What steps found that must not be: whole numbers by system and row; see `Step.alarm`."""
+        self.tangents = False
+        """Whether steps are recorded for their tangents, instead of for the way back."""
         self._bundles: dict[tuple[Any, ...], Any] = {}
         self._kept: WeakKeyDictionary[kc.Tape, dict[str, Array]] = WeakKeyDictionary()
 

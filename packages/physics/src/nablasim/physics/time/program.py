@@ -25,7 +25,7 @@ class Program:
     """Arrays and tapes for one layout, precision, choice of gradients and of optional columns."""
 
     def __init__(self, layout: Layout, real: str, *, grads: frozenset[str], present: frozenset[str],
-                 varied: frozenset[str], integrator: Any):  # fmt: skip
+                 varied: frozenset[str], integrator: Any, tangents: bool = False):  # fmt: skip
         self.layout, self.real, self.varied, self.integrator = layout, real, varied, integrator
         self.differentiable = bool(grads)
         self.lock = RLock()
@@ -43,6 +43,7 @@ class Program:
         self._results = {name: a for name, a in made.items() if self.differentiable and a.grad is not None}
         self.derived: dict[str, Array] = {n: self._same(n, a, n in self._results) for n, a in made.items()}
         self.arrays = Arrays(layout, real, {**self.given, **self.derived, **indices}, present)
+        self.arrays.tangents = tangents
         plain = {name: self._same(name, a) for name, a in (self.given | self.derived).items()}
         self.plain = Arrays(layout, real, {**plain, **indices}, present)
         """The same memory without gradients, for what only looks at it."""

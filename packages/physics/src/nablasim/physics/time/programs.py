@@ -11,18 +11,21 @@ PROGRAMS = 16
 """How many programs a layout keeps: each has memory of its own. A run keeps the one that it needs."""
 
 
-def program_of(leaves: Leaves, integrator: Integrator, grads: frozenset[str] = frozenset()) -> Program:
-    """The program of a model in which some columns are differentiated by; the same one the next time."""
+def program_of(leaves: Leaves, integrator: Integrator, grads: frozenset[str] = frozenset(), *,
+               tangents: bool = False) -> Program:  # fmt: skip
+    """The program of a model in which some columns are differentiated by, backwards or for `tangents`; the same one the
+    next time."""
     model, layout = leaves.model, leaves.model.layout
     varied = leaves.columns(leaves.control)
     used = grads | varied | leaves.columns(name for name, _, _ in leaves.live)
     present = model.present | {name for name in used if layout.columns[name].optional}
-    key = (model.real, grads, present, varied, integrator)
+    tangents = tangents and bool(layout.rows("robots"))  # Only they have two ways.
+    key = (model.real, grads, present, varied, integrator, tangents)
     if key not in layout.programs:
         if len(layout.programs) >= PROGRAMS:
             del layout.programs[next(iter(layout.programs))]
         layout.programs[key] = Program(layout, model.real, grads=grads, present=present, varied=varied,
-                                       integrator=integrator)  # fmt: skip
+                                       integrator=integrator, tangents=tangents)  # fmt: skip
     return layout.programs[key]
 
 

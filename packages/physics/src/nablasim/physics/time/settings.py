@@ -34,18 +34,20 @@ class Settings:
     checkpoint: str | int = "auto"
     check: bool = True
 
-    def run(self, leaves: Leaves) -> Run:
-        """A run that can go back to what is asked for. Cloth may get shorter steps, with a warning."""
+    def run(self, leaves: Leaves, *, tangents: bool = False) -> Run:
+        """A run that can go back to what is asked for, or push tangents. Cloth may get shorter steps, with a
+        warning."""
         parts = 1 if self.substeps == "auto" else self.substeps
         try:
-            return self._prepared(leaves, parts)
+            return self._prepared(leaves, parts, tangents)
         except StepTooLarge as error:
             if self.substeps != "auto":
                 raise
-            return self._prepared(leaves, _more_parts(leaves.model, self.dt, error))
+            return self._prepared(leaves, _more_parts(leaves.model, self.dt, error), tangents)
 
-    def _prepared(self, leaves: Leaves, parts: int) -> Run:
-        program = program_of(leaves, self.integrator, leaves.columns(name for name, _, _ in leaves.wanted))
+    def _prepared(self, leaves: Leaves, parts: int, tangents: bool) -> Run:
+        wanted = leaves.columns(name for name, _, _ in leaves.wanted)
+        program = program_of(leaves, self.integrator, wanted, tangents=tangents)
         steps = self.steps * parts
         run = Run(
             program=program,

@@ -59,7 +59,7 @@ def jvp(
 
 def pushing(leaves: Leaves, how: Settings) -> Run:
     """A run that keeps one segment of steps: what tangents need."""
-    run = how.run(leaves)
+    run = how.run(leaves, tangents=True)
     steps, program = run.plan.steps, run.program
     run.plan = plan("auto", steps=steps, frame=run.frame, state_bytes=program.state_bytes,
                     step_bytes=program.step_bytes, differentiable=False)  # fmt: skip

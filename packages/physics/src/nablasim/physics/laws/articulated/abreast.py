@@ -9,6 +9,9 @@ import kernelc as kc
 from nablasim.physics.laws.articulated import abreast_back_kernels as back
 from nablasim.physics.laws.articulated import abreast_kernels as kernels
 from nablasim.physics.laws.articulated import abreast_memory as am
+from nablasim.physics.laws.articulated.link_planes import KD as KD_OF_PLANE
+from nablasim.physics.laws.articulated.link_planes import KE, MU, NORMAL, touching
+from nablasim.physics.laws.articulated.link_planes import OFFSET as OFFSET_OF_PLANE
 from nablasim.physics.laws.articulated.robots_kernels import unsolved
 from nablasim.physics.laws.articulated.tables import (
     ANCHOR,
@@ -53,9 +56,14 @@ UNSOLVED = {"float64": 1e-6, "float32": 1e-4}
 """Which part of the energy in play may be left over of the equations; more is an error."""
 
 
+def filled(worlds: int) -> int:
+    """How many copies have memory: the last group is full."""
+    return -(-worlds // am.LANES) * am.LANES
+
+
 def groups(a: Arrays) -> int:
     """How many groups the copies are."""
-    return -(-a.parts // am.LANES)
+    return filled(a.parts) // am.LANES
 
 
 def sizes(a: Arrays) -> Any:
@@ -77,55 +85,72 @@ def memory(s: Step, *, back: bool = False) -> Any:
         dof=shared("dof", "dofs", am.DOF_BACK if back else am.DOF),
         coord=shared("coord", "coords", am.COORD),
         M=shared("M", "couplings"),
+        touch=s.kept("abreast.touch", (count, max(1, s.rows("link_planes") // s.parts), am.TOUCH, am.LANES)),
     )
 
 
-def advance(s: Step, push: Array | None, again: Callable[[Array, Array], None]) -> None:
-    """Record a step; `again` launches what gives the same in kernels that have tangents, into two
-    arrays."""
+def advance(s: Step, push: Array | None) -> None:
+    """Record a step, and the way back through it."""
+    ends, way_back = [s.next(Q), s.next(QD)], WayBack(s, push)
+    # What a step finds is kept for each step only if somebody goes back there.
+    given, found = look_ahead(s, push, ends, s.scratch if way_back.is_asked else s.kept)
+    if way_back.is_asked and s.tape is not None:
+        way_back.record(s.tape, given, found, ends)
+
+
+def look_ahead(s: Step, push: Array | None, ends: list[Array], new: Callable[..., Array]) -> tuple[list[Any], Any]:
+    """Launch a step without gradients; what kernels take, and what was found, in `new` memory."""
     count, b, robots = groups(s), s.base, s.rows("robots") // s.parts
     kind: Any = am.Found
-    found = kind(*(s.scratch(f"abreast.{name}", (count, s.rows(table) // s.parts, 2, am.LANES))
+    found = kind(*(new(f"abreast.{name}", (count, s.rows(table) // s.parts, 2, am.LANES))
                    for name, table in (("a", "dofs"), ("L", "couplings"))))  # fmt: skip
     given = [tree(b), rig(b), masses(b), drives(s), now(s[Q], s[QD], push), sizes(s)]
     left = s.scratch("abreast.left", s.rows("robots"))
-    dim, ends = (count, robots, am.LANES), [s.next(Q), s.next(QD)]
-    kc.launch(kernels.step_abreast, dim, [*given, memory(s), found, s[TOL], s.dt], [left, *ends], parts=count)
-    if s.tape is not None:
-        WayBack(s, push, given, found, again).record(s.tape)
+    kc.launch(kernels.step_abreast, (count, robots, am.LANES),
+              [*given, memory(s), found, touching(b), s[TOL], s.dt], [left, *ends], parts=count)  # fmt: skip
     kc.launch(unsolved, s.rows("robots"), [left, UNSOLVED[s.real], s.first, s.k], [s.alarm("robots", 2)], parts=s.parts)
+    return given, found
 
 
 FRAMES = (BASE_X, BASE_ROT, POS, ROT, AXIS, ANCHOR, REF)
 WEIGHTS = (GRAVITY, MASS, COM, INERTIA, ARMATURE)
+PLANES = (NORMAL, OFFSET_OF_PLANE, KE, KD_OF_PLANE, MU)
 LAWS = (DAMPING, STIFFNESS, REST, FRICTION, KP, KD, LIMIT, TARGET, TORQUE, MORE_TORQUE, LIMITS)
 TIES = (RATIO, OFFSET)
 
 
 class WayBack:
-    """The adjoint of a step and its tangents, as an operation on the tape."""
+    """The adjoint of a step, as an operation on the tape."""
 
-    def __init__(self, s: Step, push: Array | None, given: list[Any], found: Any, again: Callable[..., None]):
-        self.s, self.push, self.given, self.found, self.again = s, push, given, found, again
-        self.ends = [s.next(Q), s.next(QD)]
+    def __init__(self, s: Step, push: Array | None):
+        self.s, self.push = s, push
         self.leaves = {c: s[c] for c in (Q, QD, *FRAMES, *WEIGHTS, *LAWS, *TIES)}
-        self.reads = [*self.leaves.values(), *([] if push is None else [push])]
+        self.planes = {} if touching(s.base) is None else {c: s.base[c] for c in PLANES}
+        self.reads = [*self.leaves.values(), *self.planes.values(), *([] if push is None else [push])]
 
-    def record(self, tape: kc.Tape) -> None:
-        tape.record(self.backward, reads=self.reads, writes=self.ends, forward=nothing, tangent=self.tangent)
-        if all(a.grad is None for a in self.ends):
-            return  # Nobody asks for a gradient.
+    @property
+    def is_asked(self) -> bool:
+        """Whether anybody asks for a gradient."""
+        return any(a.grad is not None for a in self.reads)
+
+    def record(self, tape: kc.Tape, given: list[Any], found: Any, ends: list[Array]) -> None:
+        self.given, self.found, self.ends = given, found, ends
+        tape.record(self.backward, reads=self.reads, writes=self.ends, forward=nothing)
         s, asked = self.s, {c for c, a in self.leaves.items() if a.grad is not None}
         slopes: Any = am.Slopes
-        self.slopes = slopes(**{c.name.partition(".")[2]: self._slope(c) for c in self.leaves},
+        self.slopes = slopes(**{c.name.partition(".")[2]: self._slope(c, a) for c, a in self.leaves.items()},
                              push=None if self.push is None else self.push.grad)  # fmt: skip
         wanted: Any = am.Wanted
         self.wanted = wanted(*(int(not asked.isdisjoint(some)) for some in (FRAMES, WEIGHTS, LAWS, TIES)))
+        self.of_planes = None
+        if self.planes:
+            kind: Any = am.PlaneSlopes
+            some = any(a.grad is not None for a in self.planes.values())
+            self.of_planes = kind(int(some), *(self._slope(c, a) for c, a in self.planes.items()))
         self.memory = memory(s, back=True)
 
-    def _slope(self, column: Column) -> Array:
+    def _slope(self, column: Column, a: Array) -> Array:
         """Where the gradient by a column goes; memory that nobody reads, where nobody asks for it."""
-        a = self.leaves[column]
         if a.grad is not None:
             return a.grad
         return self.s.kept(f"abreast.unread_{column.name}", self.s.rows(column.table), column.element)
@@ -133,17 +158,10 @@ class WayBack:
     def backward(self) -> None:
         s = self.s
         count = groups(s)
-        kc.launch(back.back_abreast, (count, s.rows("robots") // s.parts, am.LANES),
-                  [*self.given, self.memory, self.found, self.wanted, s.dt, *(a.grad for a in self.ends)],
-                  [self.slopes], parts=count)  # fmt: skip
-
-    def tangent(self, *dots: Any) -> list[Any]:
-        ends = [kc.zeros(a.shape, real=a.real) for a in self.ends]
-        with kc.Tape() as tape:
-            self.again(*ends)
-        moving = {a: dot for a, dot in zip(self.reads, dots) if dot is not None and a in tape}
-        made = tape.jvp(moving, outputs=ends)
-        return [made[a].numpy() for a in ends]
+        sent = [a.grad for a in self.ends]
+        given = [*self.given, self.memory, self.found, self.wanted, touching(s.base), s.dt, *sent]
+        dim = count, s.rows("robots") // s.parts, am.LANES
+        kc.launch(back.back_abreast, dim, given, [self.slopes, self.of_planes], parts=count)
 
 
 def nothing() -> None:

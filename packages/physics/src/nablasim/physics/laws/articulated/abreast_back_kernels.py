@@ -21,12 +21,14 @@ from nablasim.physics.laws.articulated.abreast_joints_kernels import (
     pull_power,
     rate_at_end,
     revolute_dot,
+    touch_power,
     unit_dot,
 )
 from nablasim.physics.laws.articulated.abreast_memory import (
     LANES,
     Abreast,
     Found,
+    PlaneSlopes,
     Sizes,
     Slopes,
     Wanted,
@@ -37,6 +39,7 @@ from nablasim.physics.laws.articulated.abreast_memory import (
     get4,
     put3,
 )
+from nablasim.physics.laws.articulated.abreast_touch_kernels import end_twists
 from nablasim.physics.laws.articulated.abreast_tree_kernels import (
     go_half_way,
     parent_motion,
@@ -47,7 +50,18 @@ from nablasim.physics.laws.articulated.abreast_tree_kernels import (
     solve,
     take_drives,
 )
-from nablasim.physics.laws.articulated.bundles import FIXED, FREE, PRISMATIC, REVOLUTE, Drives, Masses, Now, Rig, Tree
+from nablasim.physics.laws.articulated.bundles import (
+    FIXED,
+    FREE,
+    PRISMATIC,
+    REVOLUTE,
+    Contacts,
+    Drives,
+    Masses,
+    Now,
+    Rig,
+    Tree,
+)
 from nablasim.physics.laws.articulated.tree_kernels import dofs_of
 
 
@@ -164,9 +178,9 @@ def laws_back(t: Tree, coord, dof, dt: float, l: int, r: int):
 
 
 @kc.func
-def inertia_back(t: Tree, b: Masses, z: Sizes, want: Wanted, out: Slopes, node, dof, w: int, l: int, r: int):
-    """What inertia needs at the rates MID and accelerations ACC, along λ: to the rates (AMID), to how degrees of
-    freedom move, and to what nodes weigh."""
+def inertia_back(t: Tree, b: Masses, z: Sizes, node, dof, w: int, l: int, r: int):
+    """What inertia needs at the rates MID and accelerations ACC, along λ: to the motion of nodes, and to what they
+    weigh."""
     first = t.first[r]
     for i in range(first, first + t.count[r]):
         u, v, du, dv = parent_motion(t, b, z, node, i, w, l, r)
@@ -198,6 +212,8 @@ def inertia_back(t: Tree, b: Masses, z: Sizes, want: Wanted, out: Slopes, node, 
         by_lu, by_lv, by_u, by_v, by_du, by_dv, by_mass, by_first, by_diag, by_off = kc.grad(power)(
             lu, lv, u, v, du, dv, node[i, am.MASS, l], get3(node, i, am.FIRST, l), get3(node, i, am.DIAG, l),
             get3(node, i, am.OFF, l))  # fmt: skip
+        put3(node, i, am.AEW, l, kc.float3())
+        put3(node, i, am.AEV, l, kc.float3())
         put3(node, i, am.ALW, l, by_lu)
         put3(node, i, am.ALV, l, by_lv)
         put3(node, i, am.AW, l, by_u)
@@ -208,6 +224,12 @@ def inertia_back(t: Tree, b: Masses, z: Sizes, want: Wanted, out: Slopes, node, 
         add3(node, i, am.AFIRST, l, by_first)
         add3(node, i, am.ADIAG, l, by_diag)
         add3(node, i, am.AOFF, l, by_off)
+
+@kc.func
+def motion_back(t: Tree, z: Sizes, want: Wanted, out: Slopes, node, dof, w: int, dt: float, touches: bool, l: int,
+                r: int):  # fmt: skip
+    """From the motion of nodes to the rates of joints (AMID), and to how these move what is behind them."""
+    first = t.first[r]
     for i in reversed(range(first, first + t.count[r])):
         up, d = t.parent[i], t.dof[i]
         au, av, adu, adv = (get3(node, i, am.AW, l), get3(node, i, am.AV, l), get3(node, i, am.ADW, l),
@@ -230,8 +252,13 @@ def inertia_back(t: Tree, b: Masses, z: Sizes, want: Wanted, out: Slopes, node, 
             ajs = ajv
             if t.kind[i] == FREE and k < d + 3:
                 ajs = ajv + aalong
-            add3(dof, k, am.ATURN, l, aju * rate + adu * a - alu * y)
-            add3(dof, k, am.ASLIDE, l, ajs * rate + adv * a - alv * y)
+            aturn, aslide = aju * rate + adu * a - alu * y, ajs * rate + adv * a - alv * y
+            if touches:
+                end, aeu, aev = dof[k, am.RATE, l] + dt * a, get3(node, i, am.AEW, l), get3(node, i, am.AEV, l)
+                aturn, aslide = aturn + aeu * end, aslide + aev * end
+                more(dof, k, am.ARATE, l, kc.dot(turn, aeu) + kc.dot(slide, aev))
+            add3(dof, k, am.ATURN, l, aturn)
+            add3(dof, k, am.ASLIDE, l, aslide)
             dof[k, am.AMID, l] = kc.dot(turn, aju) + kc.dot(slide, ajs)
         if up != i:
             add3(node, up, am.AW, l, au + kc.cross(ju, adu) + kc.cross(jv, adv))
@@ -240,8 +267,41 @@ def inertia_back(t: Tree, b: Masses, z: Sizes, want: Wanted, out: Slopes, node, 
             add3(node, up, am.ADV, l, adv)
             add3(node, up, am.ALW, l, alu)
             add3(node, up, am.ALV, l, alv)
+            if touches:
+                add3(node, up, am.AEW, l, get3(node, i, am.AEW, l))
+                add3(node, up, am.AEV, l, get3(node, i, am.AEV, l))
         elif want.weights > 0:
             kc.atomic_add(out.gravity, w * z.robots + r, -adv)
+
+
+@kc.func
+def contacts_back(t: Tree, c: Contacts, z: Sizes, node, out: PlaneSlopes, w: int, dt: float, l: int, r: int):
+    """What contact does, along λ: to the velocities of nodes at the end of the step, to where nodes are, to planes."""
+    count, points = c.normal.shape[0] // z.worlds, c.node.shape[0] // z.worlds
+    origin = get3(node, t.first[r], am.ORIGIN, l)
+    for o in range(c.first[r], c.first[r] + c.count[r]):
+        row = c.order[o]
+        i, at = c.point[row], w * count + row
+        b, of = c.node[i], w * points + i
+        (by_x, by_rot, by_w, by_v, by_lw, by_lv, by_normal, by_offset, by_ke, by_kd, by_mu, _1, _2, _3, _4, _5, _6, _7,
+         _8) = kc.grad(touch_power)(
+            get3(node, b, am.X, l), get4(node, b, am.ROT, l), get3(node, b, am.EW, l), get3(node, b, am.EV, l),
+            get3(node, b, am.LW, l), get3(node, b, am.LV, l), c.normal[at], c.offset[at], c.ke[at], c.kd[at], c.mu[at],
+            origin, c.local[of], c.ball[of], c.light[of], c.touch[at], c.smoothing[at], c.grip[at], dt,
+            c.law[row])  # fmt: skip
+        # The twist is that of -λ.
+        add3(node, b, am.AX, l, -by_x)
+        add4(node, b, am.AROT, l, by_rot * -1.0)
+        add3(node, b, am.AEW, l, -by_w)
+        add3(node, b, am.AEV, l, -by_v)
+        add3(node, b, am.ALW, l, -by_lw)
+        add3(node, b, am.ALV, l, -by_lv)
+        if out.wanted > 0:
+            kc.atomic_add(out.normal, at, -by_normal)
+            kc.atomic_add(out.offset, at, -by_offset)
+            kc.atomic_add(out.ke, at, -by_ke)
+            kc.atomic_add(out.kd, at, -by_kd)
+            kc.atomic_add(out.mu, at, -by_mu)
 
 
 @kc.func
@@ -368,7 +428,8 @@ def give(t: Tree, z: Sizes, want: Wanted, out: Slopes, coord, dof, w: int, l: in
 
 @kc.kernel(block=LANES)
 def back_abreast(t: Tree, g: Rig, b: Masses, s: Drives, now: Now, z: Sizes, m: Abreast, found: Found, want: Wanted,
-                 dt: float, aq: kc.Array[float], aqd: kc.Array[float], out: Slopes):  # fmt: skip
+                 c: Contacts | None, dt: float, aq: kc.Array[float], aqd: kc.Array[float], out: Slopes,
+                 planes: PlaneSlopes | None):  # fmt: skip
     """Back through a step, from the gradients of its end."""
     group, r, l = kc.tid()
     w = copy_of(z, group, l)
@@ -382,7 +443,7 @@ def back_abreast(t: Tree, g: Rig, b: Masses, s: Drives, now: Now, z: Sizes, m: A
     # What fills up the last group gets nothing.
     mine = 1.0 if group * LANES + l < z.worlds else 0.0
     for i in range(t.first[r], t.first[r] + t.count[r]):
-        kind, c = t.kind[i], t.coord[i]
+        kind, first = t.kind[i], t.coord[i]
         count = 0
         if kind == REVOLUTE or kind == PRISMATIC:
             count = 1
@@ -391,8 +452,8 @@ def back_abreast(t: Tree, g: Rig, b: Masses, s: Drives, now: Now, z: Sizes, m: A
         elif kind != FIXED:
             count = 4
         for k in range(count):
-            coord[c + k, am.AQ, l] = 0.0
-            coord[c + k, am.AQ_MID, l] = mine * aq[w * z.coords + c + k]
+            coord[first + k, am.AQ, l] = 0.0
+            coord[first + k, am.AQ_MID, l] = mine * aq[w * z.coords + first + k]
     for k in range(begin, end):
         a, v = found.a[group, k, 1, l], mine * aqd[w * dof.shape[0] + k]
         dof[k, am.ACC, l] = a
@@ -413,7 +474,11 @@ def back_abreast(t: Tree, g: Rig, b: Masses, s: Drives, now: Now, z: Sizes, m: A
                 dof[k, am.LAMBDA, l] = 0.5 * dt * dof[k, am.AMID, l]
         solve(t, L, p, dof, am.LAMBDA, l, r)
         laws_back(t, coord, dof, dt, l, r)
-        inertia_back(t, b, z, want, out, node, dof, w, l, r)
+        inertia_back(t, b, z, node, dof, w, l, r)
+        if c is not None:
+            end_twists(t, node, dof, dt, l, r)
+            contacts_back(t, c, z, node, planes, w, dt, l, r)
+        motion_back(t, z, want, out, node, dof, w, dt, c is not None, l, r)
         for k in range(begin, end):
             dof[k, am.ARATE, l] = dof[k, am.ARATE, l] + dof[k, am.AMID, l]
     places_back(t, g, b, z, want, out, node, dof, coord, w, l, r)

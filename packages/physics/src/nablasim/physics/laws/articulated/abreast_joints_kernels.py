@@ -7,6 +7,7 @@ The laws are those of `joints_kernels.py`, `ties_kernels.py` and `tree_kernels.p
 import kernelc as kc
 from nablasim.physics.laws.articulated.joints_kernels import STICK
 from nablasim.physics.laws.articulated.ties_kernels import BACK
+from nablasim.physics.laws.contact.compliant_kernels import hinge
 
 
 # -- where joints put what hangs on them
@@ -235,3 +236,28 @@ def drive_torque(q: float, v: float, a: float, dt: float, damping: float, stiffn
 def pull_power(q: float, v: float, a: float, q_of: float, v_of: float, a_of: float, ratio: float, offset: float,
                tie: float, dt: float, mine: float, of: float) -> float:  # fmt: skip
     return pull_of(q, v, a, q_of, v_of, a_of, ratio, offset, tie, dt) * (ratio * of - mine)
+
+
+# -- contact of a point with a plane: see `contacts_kernels.py`
+@kc.func
+def touch_power(x: kc.float3, rot: kc.quat, w: kc.float3, v: kc.float3, lw: kc.float3, lv: kc.float3, normal: kc.float3,
+                offset: float, ke: float, kd: float, mu: float, origin: kc.float3, local: kc.float3, ball: float,
+                light: float, touch: float, smoothing: float, grip: float, dt: float, law: int) -> float:  # fmt: skip
+    """What contact does along a twist, where the node has the velocity (w, v) at the end of the step."""
+    arm = x + kc.quat_rotate(rot, local) - normal * ball
+    gap = kc.dot(normal, arm + origin) - offset
+    u = v + kc.cross(w, arm)
+    rate, deep = kc.dot(u, normal), hinge(-gap, smoothing)
+    damper = kd * deep / (deep + touch) if law == 1 else (kd if deep > 0.0 and rate < 0.0 else 0.0)
+    stiff = dt * dt * ke * light
+    ahead = dt * (0.5 + 0.5 * stiff / (stiff + 2.0))
+    fn = hinge(-ke * (gap + ahead * rate) - damper * rate, ke * smoothing)
+    along = u - normal * rate
+    slip, most = kc.length(along), mu * ke * deep
+    rub = grip / dt
+    if rub * slip > most:
+        rub = most / slip
+    force = normal * fn - along * rub
+    if fn <= 0.0 and most <= 0.0:
+        force = kc.float3()
+    return kc.dot(force, lv + kc.cross(lw, arm))

@@ -17,6 +17,13 @@ from nablasim.physics.laws.articulated.abreast_joints_kernels import (
     stop_torque,
 )
 from nablasim.physics.laws.articulated.abreast_memory import LANES, Abreast, Found, Sizes, copy_of
+from nablasim.physics.laws.articulated.abreast_touch_kernels import (
+    add_contact_stiffness,
+    add_contacts,
+    end_twists,
+    suppose_contacts,
+    take_contacts,
+)
 from nablasim.physics.laws.articulated.abreast_tree_kernels import (
     bias_torques,
     factor,
@@ -28,10 +35,21 @@ from nablasim.physics.laws.articulated.abreast_tree_kernels import (
     solve,
     take_drives,
 )
-from nablasim.physics.laws.articulated.bundles import FIXED, FREE, PRISMATIC, REVOLUTE, Drives, Masses, Now, Rig, Tree
+from nablasim.physics.laws.articulated.bundles import (
+    FIXED,
+    FREE,
+    PRISMATIC,
+    REVOLUTE,
+    Contacts,
+    Drives,
+    Masses,
+    Now,
+    Rig,
+    Tree,
+)
 from nablasim.physics.laws.articulated.dynamics_kernels import held
 from nablasim.physics.laws.articulated.joints_kernels import STICK
-from nablasim.physics.laws.articulated.newton_kernels import DESCENTS, NEAR, ROUNDED, ROUNDS, TRIALS
+from nablasim.physics.laws.articulated.newton_kernels import DESCENTS, FAST, MANY, NEAR, ROUNDED, ROUNDS, TRIALS
 
 
 # -- the equations of the step
@@ -78,7 +96,7 @@ def side_of(dof, k: int, dt: float, l: int) -> float:
 
 
 @kc.func
-def left_over(t: Tree, dof, M, dt: float, l: int, r: int):
+def left_over(t: Tree, c: Contacts | None, node, dof, rows, M, dt: float, l: int, r: int):
     """REST: what is left over of the equations."""
     begin = t.dof_first[r]
     end = begin + t.dof_count[r]
@@ -102,10 +120,12 @@ def left_over(t: Tree, dof, M, dt: float, l: int, r: int):
                 dof[j, am.ACC, l], ratio, dof[k, am.OFFSET, l], dof[k, am.TIE, l], dt)  # fmt: skip
             dof[k, am.REST, l] = dof[k, am.REST, l] - pull
             dof[j, am.REST, l] = dof[j, am.REST, l] + ratio * pull
+    if c is not None:
+        add_contacts(t, c, node, dof, rows, l, r)
 
 
 @kc.func
-def step_factors(t: Tree, dof, M, L, p: int, dt: float, l: int, r: int):
+def step_factors(t: Tree, c: Contacts | None, node, dof, rows, M, L, p: int, dt: float, l: int, r: int):
     """The factors of the matrix of the step."""
     begin = t.dof_first[r]
     end = begin + t.dof_count[r]
@@ -125,11 +145,13 @@ def step_factors(t: Tree, dof, M, L, p: int, dt: float, l: int, r: int):
             if t.depth[j] > t.depth[k]:
                 at = t.row[j] + t.depth[j] - t.depth[k]
             L[at, p, l] = L[at, p, l] - tie * ratio
+    if c is not None:
+        add_contact_stiffness(t, c, node, dof, rows, L, p, dt, l, r)
     factor(t, L, p, l, r)
 
 
 @kc.func
-def suppose(t: Tree, dof, dt: float, l: int, r: int) -> bool:
+def suppose(t: Tree, c: Contacts | None, node, dof, rows, many: int, dt: float, l: int, r: int) -> bool:
     """Suppose what sticks and what slides; whether that, or a piece of a law, is other than in the factors. What would
     turn round sticks."""
     changed = False
@@ -138,15 +160,18 @@ def suppose(t: Tree, dof, dt: float, l: int, r: int) -> bool:
         side = 0.0 if side * before < 0.0 else side
         dof[k, am.HOLD, l] = side
         changed = changed or side != before or dof[k, am.STIFF, l] != stiffness_of(dof, k, dt, l)
+    if c is not None:
+        if suppose_contacts(t, c, node, rows, True, many, l, r):
+            changed = True
     return changed
 
 
 @kc.func
-def newton_step(t: Tree, dof, M, L, p: int, dt: float, l: int, r: int) -> float:
+def newton_step(t: Tree, c: Contacts | None, node, dof, rows, M, L, p: int, dt: float, l: int, r: int) -> float:
     """One step of Newton's method; the energy of what was left over before it."""
     begin = t.dof_first[r]
     end = begin + t.dof_count[r]
-    left_over(t, dof, M, dt, l, r)
+    left_over(t, c, node, dof, rows, M, dt, l, r)
     for k in range(begin, end):
         dof[k, am.WAY, l] = dof[k, am.REST, l]
     solve(t, L, p, dof, am.WAY, l, r)
@@ -155,6 +180,8 @@ def newton_step(t: Tree, dof, M, L, p: int, dt: float, l: int, r: int) -> float:
         way = dof[k, am.WAY, l]
         energy += dof[k, am.REST, l] * way
         dof[k, am.ACC, l] = dof[k, am.ACC, l] + way
+    if c is not None:
+        end_twists(t, node, dof, dt, l, r)
     return energy
 
 
@@ -165,13 +192,21 @@ def is_solved(energy: float, last: float, whole: float, tol: float) -> bool:
 
 
 @kc.func
-def slope_at(t: Tree, dof, M, dt: float, l: int, r: int) -> float:
-    """How much is left over along the way, with dry friction as its law says."""
+def take_friction(t: Tree, c: Contacts | None, node, dof, rows, dt: float, l: int, r: int):
+    """Suppose of friction what its law says."""
+    for k in range(t.dof_first[r], t.dof_first[r] + t.dof_count[r]):
+        dof[k, am.HOLD, l] = side_of(dof, k, dt, l)
+    if c is not None:
+        suppose_contacts(t, c, node, rows, False, MANY, l, r)
+
+
+@kc.func
+def slope_at(t: Tree, c: Contacts | None, node, dof, rows, M, dt: float, l: int, r: int) -> float:
+    """How much is left over along the way, with friction as its law says."""
     begin = t.dof_first[r]
     end = begin + t.dof_count[r]
-    for k in range(begin, end):
-        dof[k, am.HOLD, l] = side_of(dof, k, dt, l)
-    left_over(t, dof, M, dt, l, r)
+    take_friction(t, c, node, dof, rows, dt, l, r)
+    left_over(t, c, node, dof, rows, M, dt, l, r)
     slope = 0.0
     for k in range(begin, end):
         slope += dof[k, am.REST, l] * dof[k, am.WAY, l]
@@ -179,48 +214,45 @@ def slope_at(t: Tree, dof, M, dt: float, l: int, r: int) -> float:
 
 
 @kc.func
-def descend(t: Tree, dof, M, L, p: int, dt: float, whole: float, tol: float, l: int, r: int) -> float:
-    """The lowest point of the convex function of which the equations are the slope; see `newton_kernels.py`."""
+def go_downhill(t: Tree, c: Contacts | None, node, dof, rows, M, energy: float, dt: float, l: int, r: int):
+    """Take back a part of a step of Newton's method, if it went farther than downhill; see `newton_kernels.py`."""
     begin = t.dof_first[r]
     end = begin + t.dof_count[r]
-    last, left = -1.0, 1.0
-    for k in range(begin, end):
-        dof[k, am.HOLD, l] = side_of(dof, k, dt, l)
-    for _ in range(DESCENTS):
-        step_factors(t, dof, M, L, p, dt, l, r)
-        energy = newton_step(t, dof, M, L, p, dt, l, r)
-        left = energy / whole
-        if is_solved(energy, last, whole, tol):
+    low, high, at, steep, back = 0.0, 1.0, 1.0, energy, 0.0
+    for n in range(TRIALS):
+        slope = slope_at(t, c, node, dof, rows, M, dt, l, r)
+        if n == 0:
+            back = slope
+        elif slope >= 0.0:
+            low, steep = at, slope
+        else:
+            high, back = at, slope
+        if slope >= 0.0 and ((high == 1.0 and back >= 0.0) or slope <= NEAR * energy):
             break
-        last = energy
-        low, high, at, steep, back, slope = 0.0, 1.0, 1.0, energy, 0.0, 0.0
-        for n in range(TRIALS):
-            slope = slope_at(t, dof, M, dt, l, r)
-            if n == 0:
-                back = slope
-            elif slope >= 0.0:
-                low, steep = at, slope
-            else:
-                high, back = at, slope
-            if slope >= 0.0 and ((high == 1.0 and back >= 0.0) or slope <= NEAR * energy):
-                break
-            goal = 0.5 * (low + high)
-            if n % 2 > 0:
-                goal = low + (high - low) * steep / (steep - back)
-            for k in range(begin, end):
-                dof[k, am.ACC, l] = dof[k, am.ACC, l] + (goal - at) * dof[k, am.WAY, l]
-            at = goal
-    return left
+        goal = 0.5 * (low + high)
+        if n % 2 > 0:
+            goal = low + (high - low) * steep / (steep - back)
+        for k in range(begin, end):
+            dof[k, am.ACC, l] = dof[k, am.ACC, l] + (goal - at) * dof[k, am.WAY, l]
+        if c is not None:
+            end_twists(t, node, dof, dt, l, r)
+        at = goal
 
 
 @kc.func
-def newton(t: Tree, dof, M, L, p: int, dt: float, whole: float, tol: float, l: int, r: int):
-    """Solve the equations from where the factors were made: what is left over, and the energy in play (`whole`, where
-    it is known)."""
+def newton(t: Tree, c: Contacts | None, node, dof, rows, M, L, p: int, dt: float, whole: float, tol: float, l: int,
+           r: int):  # fmt: skip
+    """Solve the equations: what is left over, and the energy in play (`whole`, where it is known). It is `newton` and
+    `descend` of `newton_kernels.py` in one loop. The first time (p = 0) there are no factors yet."""
     begin = t.dof_first[r]
     last, left = -1.0, 1.0
-    for _ in range(ROUNDS):
-        energy = newton_step(t, dof, M, L, p, dt, l, r)
+    for n in range(ROUNDS + DESCENTS):
+        if n > 0 or p == 0:
+            if n == ROUNDS:
+                take_friction(t, c, node, dof, rows, dt, l, r)
+                last = -1.0
+            step_factors(t, c, node, dof, rows, M, L, p, dt, l, r)
+        energy = newton_step(t, c, node, dof, rows, M, L, p, dt, l, r)
         if whole == 0.0:
             whole = energy
             for k in range(begin, begin + t.dof_count[r]):
@@ -230,23 +262,24 @@ def newton(t: Tree, dof, M, L, p: int, dt: float, whole: float, tol: float, l: i
         if is_solved(energy, last, whole, tol):
             break
         last = energy
-        if not suppose(t, dof, dt, l, r):
-            left = 0.0
-            break
-        step_factors(t, dof, M, L, p, dt, l, r)
-    if left > ROUNDED * tol:
-        left = descend(t, dof, M, L, p, dt, whole, tol, l, r)
+        if n < ROUNDS:
+            if not suppose(t, c, node, dof, rows, MANY if n < FAST else 1, dt, l, r):
+                left = 0.0
+                break
+        else:
+            go_downhill(t, c, node, dof, rows, M, energy, dt, l, r)
     return left, whole
 
 
 @kc.kernel(block=LANES)
 def step_abreast(t: Tree, g: Rig, b: Masses, s: Drives, now: Now, z: Sizes, m: Abreast, found: Found,
-                 tol: kc.Array[float], dt: float, left: kc.Array[float], q_next: kc.Array[float],
+                 c: Contacts | None, tol: kc.Array[float], dt: float, left: kc.Array[float], q_next: kc.Array[float],
                  qd_next: kc.Array[float]):  # fmt: skip
     """A step."""
     group, r, l = kc.tid()
     w = copy_of(z, group, l)
     node, dof, coord, M, L = m.node[group], m.dof[group], m.coord[group], m.M[group], found.L[group]
+    rows = m.touch[group]
     begin = t.dof_first[r]
     end = begin + t.dof_count[r]
     take_drives(t, b, s, now, z, dof, w, dt, l, r)
@@ -257,7 +290,9 @@ def step_abreast(t: Tree, g: Rig, b: Masses, s: Drives, now: Now, z: Sizes, m: A
         dof[k, am.ACC, l] = 0.0
         dof[k, am.HOLD, l] = 0.0
         dof[k, am.MID, l] = dof[k, am.RATE, l]
-    step_factors(t, dof, M, L, 0, dt, l, r)
+    if c is not None:
+        take_contacts(t, c, z, node, rows, w, dt, l, r)
+        end_twists(t, node, dof, dt, l, r)
     whole, worst, limit = 0.0, 0.0, tol[w * z.robots + r]
     for p in range(2):
         # First with the inertial forces of the start, then with those of the middle.
@@ -266,7 +301,7 @@ def step_abreast(t: Tree, g: Rig, b: Masses, s: Drives, now: Now, z: Sizes, m: A
             for k in range(begin, end):
                 for e in range(t.depth[k]):
                     L[t.row[k] + e, 1, l] = L[t.row[k] + e, 0, l]
-        worst, whole = newton(t, dof, M, L, p, dt, whole, limit, l, r)
+        worst, whole = newton(t, c, node, dof, rows, M, L, p, dt, whole, limit, l, r)
         for k in range(begin, end):
             found.a[group, k, p, l] = dof[k, am.ACC, l]
             dof[k, am.MID, l] = dof[k, am.RATE, l] + 0.5 * dt * dof[k, am.ACC, l]

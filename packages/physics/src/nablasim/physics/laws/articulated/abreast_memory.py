@@ -21,12 +21,16 @@ ORIGIN = 35
 """Of the first node of a robot: the origin."""
 HEAP, HEAP_FIRST, HEAP_DIAG, HEAP_OFF = 17, 18, 21, 24
 """Mass and moments of a node and all behind it, in the order of MASS, FIRST, DIAG, OFF: before there are velocities."""
-NODE = 38
-LW, LV = 38, 41
+EW, EV, EN, EF = 38, 41, 44, 47
+"""Velocities at the end of the step, and what contact does there."""
+PULL = 50
+"""The stiffness of contact: three matrices, of forces by speeds, forces by rates, and moments by rates."""
+NODE = 77
+LW, LV = 44, 47
 """The twist that the adjoint of the accelerations makes."""
-AW, AV, ADW, ADV, ALW, ALV = 44, 47, 50, 53, 56, 59
-AMASS, AFIRST, ADIAG, AOFF, AX, AROT = 62, 63, 66, 69, 72, 75
-NODE_BACK = 79
+AW, AV, ADW, ADV, ALW, ALV, AEW, AEV = 50, 53, 56, 59, 62, 65, 68, 71
+AMASS, AFIRST, ADIAG, AOFF, AX, AROT = 74, 75, 78, 81, 84, 87
+NODE_BACK = 91
 
 # Of degrees of freedom: how they move, and what acts in them.
 TURN, SLIDE, PLACE, RATE, BIAS, ACC, REST, WAY, STIFF, HOLD, MID = 0, 3, 6, 7, 8, 9, 10, 11, 12, 13, 14
@@ -37,6 +41,10 @@ ATURN, ASLIDE, ARATE, AMID, LAMBDA = 35, 38, 41, 42, 43
 (ADAMPING, ASTIFFNESS, AREST, AFRICTION, AKP, AKD, ALIMIT, ATARGET, ATORQUE, ALOW, AHIGH, AARMATURE, ARATIO, AOFFSET,
  APUSH) = range(44, 59)  # fmt: skip
 DOF_BACK = 59
+
+# Of points that may touch planes.
+ARM, UP, GAP, KE, SOFT, AHEAD, DAMPER, MOST, GRIP, SLIDES, WAYS, PIECE = 0, 3, 6, 7, 8, 9, 10, 11, 12, 13, 14, 17
+TOUCH = 18
 
 # Of coordinates: at the start of the step and in the middle of it.
 Q, Q_MID, AQ, AQ_MID = range(4)
@@ -51,6 +59,7 @@ class Abreast:
     dof: kc.Array[float, 4]
     coord: kc.Array[float, 4]
     M: kc.Array[float, 3]
+    touch: kc.Array[float, 4]
 
 
 @kc.struct
@@ -105,6 +114,18 @@ class Slopes:
     ratio: kc.Array[float]
     offset: kc.Array[float]
     push: kc.Array[float] | None
+
+
+@kc.struct
+class PlaneSlopes:
+    """The same, of the planes that links touch; all of them, or none (0)."""
+
+    wanted: int
+    normal: kc.Array[kc.float3]
+    offset: kc.Array[float]
+    ke: kc.Array[float]
+    kd: kc.Array[float]
+    mu: kc.Array[float]
 
 
 @kc.struct

@@ -10,6 +10,7 @@ import kernelc as kc
 from nablasim.physics.errors import NotConverged
 from nablasim.physics.laws.articulated import abreast
 from nablasim.physics.laws.articulated import robots_kernels as kernels
+from nablasim.physics.laws.articulated.abreast import UNSOLVED
 from nablasim.physics.laws.articulated.bundles import Composite, Motion, Poses, Touch
 from nablasim.physics.laws.articulated.link_bodies import pushes
 from nablasim.physics.laws.articulated.link_planes import STICK, touching
@@ -60,8 +61,6 @@ if TYPE_CHECKING:
 
 TOLERANCE = {"float64": 1e-22, "float32": 1e-10}
 """The square of how well the equations of a step are solved, before they are corrected once more."""
-UNSOLVED = {"float64": 1e-6, "float32": 1e-4}
-"""Which part of the energy in play may be left over then; more is an error."""
 
 
 def solved(s: Arrays) -> Any:
@@ -95,12 +94,17 @@ class Robots(System):
         kc.launch(kernels.tolerances, a.rows("robots"), [TOLERANCE[a.real]], [a[TOL]])
 
     def advance(self, s: Step) -> None:
-        import os
         push = pushes(s)
-        if touching(s.base) is None and os.environ.get("ABREAST", "1") == "1":
-            abreast.advance(s, push, lambda q, qd: self._advance(s, push, q, qd))
-        else:
-            self._advance(s, push, s.next(Q), s.next(QD))
+        if not s.base.tangents:
+            abreast.advance(s, push)
+            return
+        # Tangents are those that kernelc makes of the same step, in kernels that have them.
+        ends, ways = ([s.scratch(f"robots.{kind}_{c.name}", s.rows(c.table)) for c in (Q, QD)]
+                      for kind in ("end", "way"))  # fmt: skip
+        abreast.look_ahead(s, push, ends, s.kept)
+        self._advance(s, push, *ways)
+        for column, end, way in zip((Q, QD), ends, ways):
+            kc.launch(kernels.with_tangents, s.rows(column.table), [end, way], [s.next(column)])
 
     def _advance(self, s: Step, push: Array | None, q_next: Array, qd_next: Array) -> None:
         """A step by kernels whose gradients are those that kernelc makes."""
@@ -161,4 +165,5 @@ class Robots(System):
                                  f"not be negative")  # fmt: skip
 
     def step_bytes(self, layout: Any) -> int:
-        return 8 * (30 * layout.rows("nodes") + 20 * layout.rows("dofs") + 2 * layout.rows("couplings"))
+        rows = 2 * layout.rows("dofs") + 2 * layout.rows("couplings")
+        return 8 * (rows // layout.worlds * abreast.filled(layout.worlds) + layout.rows("coords") + layout.rows("dofs"))

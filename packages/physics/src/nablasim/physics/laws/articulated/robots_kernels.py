@@ -174,6 +174,13 @@ def finish(t: Tree, g: Rig, s: Drives, now: Now, a: kc.Array[float], dt: float, 
     advance_coords(t, g, now.q, rate, dt, q_next, r)
 
 
+@kc.kernel
+def with_tangents(end: kc.Array[float], way: kc.Array[float], out: kc.Array[float]):
+    """What a step ends with, with the tangents that another way of computing the same has."""
+    i = kc.tid()
+    out[i] = kc.stop_grad(end[i]) + (way[i] - kc.stop_grad(way[i]))
+
+
 @kc.kernel(lanes=0)
 def unsolved(left: kc.Array[float], may: float, first: kc.Array[int], k: int, alarm: kc.Array[int, 2]):
     """Say which steps were not solved: their number, and what is left over in parts of a billion."""
