@@ -135,6 +135,12 @@ def test_robots_with_and_without_contact(launched, ground, ball):
     assert not missing(launched, "physics")
 
 
+def test_bounces(launched):
+    mass = torch.tensor(1.0, dtype=torch.float64, requires_grad=True)
+    ph.Bounce(mass=mass).rollout(dt=0.01, steps=2).x.sum().backward()
+    assert not missing(launched, "physics")
+
+
 def test_pendula(launched):
     ph.Pendulum(angle=0.5).rollout(dt=0.01, steps=2)
     ph.DoublePendulum(angle=(0.5, 1.0)).rollout(dt=0.01, steps=2)

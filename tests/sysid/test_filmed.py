@@ -10,9 +10,11 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from nablasim import sysid
+from nablasim import render, sysid
 from nablasim.sysid.cli import app
 from nablasim.sysid.tracks import Answer, CannotTell, Known, ask
+from nablasim.sysid.tracks.flight import silhouette
+from nablasim.sysid.tracks.least_squares import fit
 
 PER_METRE = 150.0
 """Pixels, in clips drawn from far away: a ball of 18 pixels is 12 cm."""
@@ -21,7 +23,7 @@ PER_METRE = 150.0
 @pytest.fixture(scope="module")
 def bounce(tmp_path_factory: pytest.TempPathFactory) -> sysid.Look:
     way, _ = filmed.bouncing(30, 40, 40, 200, 9.81 * PER_METRE, 0.7)
-    return sysid.look(filmed.Film(way, 100).write(tmp_path_factory.mktemp("bounce") / "bounce.mp4"))
+    return sysid.look(filmed.Film(way, 100).write(tmp_path_factory.mktemp("bounce") / "bounce.mp4"), fps=60)
 
 
 @pytest.fixture(scope="module")
@@ -38,7 +40,7 @@ def swing(tmp_path_factory: pytest.TempPathFactory) -> sysid.Look:
         a = angles[max(0, min(round(t / h), len(angles) - 1))]
         return 100 + 120 * np.sin(a), 60 + 120 * np.cos(a)
 
-    return sysid.look(filmed.Film(way, 125, radius=7).write(tmp_path_factory.mktemp("swing") / "swing.mp4"))
+    return sysid.look(filmed.Film(way, 125, radius=7).write(tmp_path_factory.mktemp("swing") / "swing.mp4"), fps=60)
 
 
 def one(look: sysid.Look, kind: str, name: str, **known: object) -> Answer:
@@ -79,9 +81,72 @@ def test_a_wrong_frame_rate_is_not_certified_and_leaves_restitution(bounce: sysi
     assert right.low < 0.7 < right.high
 
 
+def test_what_gravity_alone_tells_needs_two_words_for_the_frame_rate(bounce: sysid.Look) -> None:
+    """The user's and the file's: where one of them is alone, its interval is given on that condition."""
+    silent, slow = sysid.look(bounce.path), sysid.look(bounce.path, fps=120)
+    alone, wrong = one(silent, "bounce", "diameter"), one(slow, "bounce", "diameter")
+    assert not alone.certified and alone.low < 18 / PER_METRE < alone.high
+    assert "if bounce.mp4 was filmed with 60 frames per second, as only the file says" in str(alone)
+    assert "say so: --fps 60, or give a length in the picture" in str(alone)
+    assert not wrong.certified and "with 120 frames per second, where the file says 60" in str(wrong)
+    # A ruler beside gravity shows what is wrong, and what is right.
+    line = (10, 10, 10, 10 + PER_METRE, 1.0)
+    assert one(silent, "bounce", "diameter", length=line).certified
+    assert "the frame rate, the length or gravity is wrong" in str(one(slow, "bounce", "diameter", length=line))
+    assert one(silent, "bounce", "gravity", diameter=18 / PER_METRE).certified
+    assert one(silent, "bounce", "restitution").certified
+
+
+def test_a_phone_s_note_is_a_second_word(bounce: sysid.Look, monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = render.video_times(bounce.path)
+    noted = replace(render.video_times(bounce.path, fps=240), captured=240.0)
+    monkeypatch.setattr(render, "video_times", lambda path, fps=None: noted if fps == 240 else clock)
+    assert sysid.look(bounce.path, fps=240).vouched and not sysid.look(bounce.path).vouched
+
+
+def test_pictures_in_a_folder_have_the_user_s_word_only(tmp_path: Path) -> None:
+    film = filmed.Film(filmed.thrown(40, 200, 60, -390, 9.81 * PER_METRE), 32)
+    for k in range(film.frames):
+        render.write_image(tmp_path / f"{k:03d}.png", np.clip(film.picture(k / 60) ** (1 / 2.2), 0, 1))
+    assert one(sysid.look(tmp_path, fps=60), "throw", "diameter").certified
+    assert not one(sysid.look(tmp_path), "throw", "diameter").certified
+
+
+def test_what_nothing_tells_has_no_small_deviation() -> None:
+    """A slope, an offset, and a number that the model ignores or can barely see."""
+    t = np.linspace(0, 1, 30)
+    for seen in (0.0, 1e-12):
+
+        def model(u: np.ndarray, seen: float = seen) -> np.ndarray:
+            return np.asarray(u[:, :1] + u[:, 1:2] * t + seen * u[:, 2:3] * t**2)
+
+        observed = 1 + 2 * t + 0.01 * np.random.default_rng(0).normal(size=30)
+        free = np.full(3, np.inf)
+        found = fit(model, observed, np.zeros(30, np.int64), np.zeros(3), np.zeros(3), free, (0.01,))
+        assert found.std(0) < 0.02 and found.std(1) < 0.03 and found.std(2) > 1e4
+
+
+@pytest.mark.parametrize("center", [(2.0, -1.5, 3.0), (0.1, 0.2, 4.0), (-3.0, 0.0, 4.0)])
+def test_a_ball_is_seen_as_the_ellipse_that_its_rays_touch(center: tuple[float, float, float]) -> None:
+    """Against rays that touch a ball of diameter 1: away from the middle its picture is longer, and shifted."""
+    away = float(np.linalg.norm(center))
+    axis, half = np.array(center) / away, np.arcsin(0.5 / away)
+    one_side = np.cross(axis, [0, 1, 0.3])
+    one_side /= np.linalg.norm(one_side)
+    turn = np.linspace(0, 2 * np.pi, 4000)[:, None]
+    ring = np.cos(turn) * one_side + np.sin(turn) * np.cross(axis, one_side)
+    rays = np.cos(half) * axis + np.sin(half) * ring
+    seen = rays[:, :2] / rays[:, 2:]
+    for angle in (0.0, 0.4, 1.3):
+        aside = np.array([[np.cos(angle), np.sin(angle)]])
+        x, y, size = (v[0, 0] for v in silhouette(np.array([[center]]), aside))
+        assert np.allclose([x, y], (seen.max(axis=0) + seen.min(axis=0)) / 2, atol=1e-5)
+        assert size == pytest.approx(np.ptp(seen @ aside[0]), rel=1e-5)
+
+
 def test_what_is_not_round_is_no_ball(tmp_path: Path) -> None:
     way = filmed.thrown(40, 200, 0.4 * PER_METRE, -2.6 * PER_METRE, 9.81 * PER_METRE)
-    ball, box = (sysid.look(filmed.Film(way, 32, **shape).write(tmp_path / f"{len(shape)}.mp4"))
+    ball, box = (sysid.look(filmed.Film(way, 32, **shape).write(tmp_path / f"{len(shape)}.mp4"), fps=60)
                  for shape in ({}, {"box": (13.0, 8.0)}))  # fmt: skip
     assert one(ball, "throw", "diameter").certified and one(ball, "throw", "gravity", diameter=0.12).certified
     for name, known in (("diameter", {}), ("gravity", {"diameter": 0.12})):
@@ -118,7 +183,7 @@ def test_friction_of_a_block_that_slides_to_rest(tmp_path: Path) -> None:
         s = min(t, 280 / pull)
         return 20 + 280 * s - 0.5 * pull * s**2, 150.0
 
-    look = sysid.look(filmed.Film(way, 80, box=(14, 10)).write(tmp_path / "slide.mp4"))
+    look = sysid.look(filmed.Film(way, 80, box=(14, 10)).write(tmp_path / "slide.mp4"), fps=60)
     found = one(look, "slide", "friction", diameter=28 / PER_METRE)
     assert found.certified and found.low < 0.3 < found.high and found.high - found.low < 0.1
 

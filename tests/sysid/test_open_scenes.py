@@ -110,7 +110,7 @@ def test_a_pendulum_of_a_scene_file(tmp_path: Path) -> None:
         return 100 + 120 * np.sin(a), 60 + 120 * np.cos(a)
 
     clip = filmed.Film(way, 62, fps=30, radius=7).write(tmp_path / "swing.mp4")
-    length = asked(clip, OPEN + BOB, "length")["bob.length"]
+    length = asked(clip, "video: {fps: 30}\n" + OPEN + BOB, "length")["bob.length"]
     assert length.certified and length.low < 0.8 < length.high and length.high - length.low < 0.06
 
 

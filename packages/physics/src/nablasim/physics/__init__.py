@@ -41,7 +41,7 @@ from nablasim.physics.geometry import (
 from nablasim.physics.io import load_robot
 from nablasim.physics.model import Model, Parameter, State, batch
 from nablasim.physics.scene import Scene, spring_grid
-from nablasim.physics.standalone import DoublePendulum, Pendulum, Smoke
+from nablasim.physics.standalone import Bounce, DoublePendulum, Pendulum, Smoke
 from nablasim.physics.time import (
     BackwardEuler,
     Motion,
@@ -64,6 +64,7 @@ from nablasim.physics.view import Slider, Viewer, show
 
 __all__ = [
     "BackwardEuler",
+    "Bounce",
     "Box",
     "Capsule",
     "Cone",

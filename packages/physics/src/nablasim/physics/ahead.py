@@ -7,6 +7,8 @@ from kernelc import aot
 from nablasim.physics.geometry import mass_kernels as mass
 from nablasim.physics.geometry import shapes_kernels as shapes
 from nablasim.physics.laws import smoke_kernels as smoke
+from nablasim.physics.laws.articulated import abreast_back_kernels as abreast_back
+from nablasim.physics.laws.articulated import abreast_kernels as abreast
 from nablasim.physics.laws.articulated import link_bodies_kernels as link_bodies
 from nablasim.physics.laws.articulated import link_planes_kernels as link_planes
 from nablasim.physics.laws.articulated import robots_kernels as robots
@@ -43,6 +45,7 @@ from nablasim.physics.laws.rigid import implicit_bodies_kernels as implicit_bodi
 from nablasim.physics.laws.rigid import magnets_kernels as magnets
 from nablasim.physics.laws.rigid import surfaces_kernels as surfaces
 from nablasim.physics.model import frames_kernels as frames
+from nablasim.physics.standalone import bounces_kernels as bounces
 from nablasim.physics.standalone import pendula_kernels as pendula
 from nablasim.physics.time import study_kernels
 
@@ -86,6 +89,10 @@ AHEAD = [
     *(one for family in body_contacts.FAMILIES.values() for one in aot.kernels(*vars(family).values(), boxed=("dt",))),
     *aot.kernels(link_bodies, link_planes, robots, ties, boxed=("dt",), absent=("now.push",)),
     *aot.kernels(link_bodies.wrenches, absent=("rub",)),
+    # Robots side by side, with bodies to touch and without; their way back is a kernel of its own.
+    *(one for some in ((), ("now.push",)) for one in aot.kernels(abreast, adjoint=False, boxed=("dt",), absent=some)),
+    *(one for some in ((), ("now.push",), ("now.push", "out.push"))
+      for one in aot.kernels(abreast_back, adjoint=False, boxed=("dt",), absent=some)),
     # Robots that touch no plane, and those that touch bodies or themselves.
     *(one for some in (("c", "touch", "now.push"), ("c", "touch"), ("now.push",), ())
       for one in aot.kernels(robots.predict, robots.correct, boxed=("dt",), absent=some)),
@@ -109,5 +116,6 @@ AHEAD = [
     *aot.kernels(neighbours, reports, adjoint=False, boxed=("dt",)),
     *(one for family in reports.FAMILIES.values() for one in aot.kernels(*vars(family).values(), adjoint=False)),
     # A thread is a whole rollout, and a launch has few: minutes of compiling would buy nothing.
+    *aot.kernels(bounces, lanes=False),
     *aot.kernels(pendula, lanes=False),
 ]  # fmt: skip

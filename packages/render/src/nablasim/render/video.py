@@ -61,6 +61,10 @@ class Clock:
     size: tuple[int, int] = (0, 0)
     """(height, width)"""
     notes: tuple[str, ...] = ()
+    own: float = 0.0
+    """Frames per second that the file shows, whatever was given; 0 where it says nothing, as pictures in a folder."""
+    captured: float | None = None
+    """Frames per second of the sensor, where a phone has noted that."""
 
 
 # -- files
@@ -161,13 +165,17 @@ def _clock(path: Path, log: ffmpeg.Log, fps: float | None) -> Clock:
         return Clock(np.arange(len(log.sizes)) / fps, fps, size, notes)
     times, rate = times_of(log.stamps, log.tick)
     if fps is not None:
-        return Clock(told(times, fps), fps, size, notes)
+        if log.captured is not None and abs(log.captured / fps - 1) > 0.05:
+            notes += (
+                f"{path.name} notes that it was filmed with {log.captured:g} frames per second, and {fps:g} were given",
+            )
+        return Clock(told(times, fps), fps, size, notes, rate, log.captured)
     if log.captured is not None and rate and abs(log.captured / rate - 1) > 0.05:
         notes += (
             f"{path.name} notes that it was filmed with {log.captured:g} frames per second, and shows {rate:.4g}: if "
             f"this is slow motion, give fps {log.captured:g}",
         )
-    return Clock(times, rate or 30.0, size, notes)
+    return Clock(times, rate or 30.0, size, notes, rate, log.captured)
 
 
 def _read_gif(

@@ -76,7 +76,7 @@ class TrackFit:
     @property
     def estimates(self) -> tuple[Estimate, ...]:
         return tuple(
-            Estimate(a.name, a.value, a.std, a.low, a.high, a.level, a.unit, a.why) for a in self.asked.answers
+            Estimate(a.name, a.value, a.std, a.low, a.high, a.level, a.unit, a.reasons) for a in self.asked.answers
         )
 
     @property

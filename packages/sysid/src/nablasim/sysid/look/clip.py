@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from nablasim import render
 from nablasim.render import ffmpeg
 from nablasim.render.clock import beat_of
+from nablasim.render.video import Clock
 
 ROOM = 300e6
 """Bytes that the frames may take together; larger ones are halved, or more, by averaging."""
@@ -53,6 +54,10 @@ class Clip:
     factor: int
     told: bool
     """Whether the user gave the frame rate."""
+    vouched: bool
+    """Whether two say the same of the frame rate: the user, what the file shows, what the phone noted."""
+    own: float
+    """Frames per second that the file shows; 0 where it says nothing."""
     inside: NDArray[np.bool_]
     """(height, width) where to look: the region."""
     notes: tuple[str, ...]
@@ -81,7 +86,8 @@ def read_clip(path: str | Path, *, region: Region | None = None, fps: float | No
     inside = _inside(size, factor, frames.shape[1:3], region)
     times = np.asarray(clock.times[:count], np.float64)
     notes = (*clock.notes, *_odd_clock(path, times, fps is not None), *_odd_rate(path, fps))
-    return Clip(path, frames[:count], times, clock.rate, size, factor, fps is not None, inside, notes)
+    return Clip(path, frames[:count], times, clock.rate, size, factor, fps is not None, _vouched(clock, fps), clock.own,
+                inside, notes)  # fmt: skip
 
 
 def _factor(size: tuple[int, int], count: int) -> int:
@@ -138,6 +144,14 @@ def _inside(size: tuple[int, int], factor: int, small: tuple[int, int], region: 
     columns = slice(max(0, int(x // factor)), int(-(-(x + width) // factor)))
     inside[rows, columns] = True
     return inside
+
+
+def _vouched(clock: Clock, fps: float | None) -> bool:
+    """Pictures in a folder have a user's word only, which nothing contradicts."""
+    if not clock.own:
+        return fps is not None
+    said = [v for v in (fps, clock.own, clock.captured) if v is not None]
+    return sum(abs(v / clock.rate - 1) <= SAME for v in said) >= 2
 
 
 def _odd_rate(path: Path, told: float | None) -> tuple[str, ...]:

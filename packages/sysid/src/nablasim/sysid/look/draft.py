@@ -67,6 +67,7 @@ def draft(look: Look, kind: str | None = None) -> str:
         f"# {ruler}",
         "video:",
         f"  fps: {look.rate:.6g} fps",
+        *_doubted(look),
         f"  start: {float(look.track.time[0]):.6g} s      # frame {look.release}: it is let go",
         f"  duration: {duration:.6g} s",
         "  background: median",
@@ -101,6 +102,12 @@ def _object(look: Look, kind: str, per_metre: float) -> list[str]:
         "    velocity: unknown",
         "    spin: unknown",
     ]
+
+
+def _doubted(look: Look) -> list[str]:
+    """A rate that only the file says is left to the user's word: with it, what gravity tells is certified."""
+    doubt = "  slow_motion: unknown   # only the file says how fast it was filmed: write false if you know"
+    return [] if look.vouched or look.told else [doubt]
 
 
 def _m(value: float) -> str:

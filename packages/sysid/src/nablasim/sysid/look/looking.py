@@ -120,6 +120,10 @@ class Look:
     """Pixels: standard deviation of a place."""
     told: bool
     """Whether the frame rate was given."""
+    vouched: bool
+    """Whether two say the same of the frame rate: the user, what the file shows, what the phone noted."""
+    own: float
+    """Frames per second that the file shows, whatever was given; 0 where it says nothing."""
     moved: float
     """Pixels by which the camera moved."""
     clip: Clip = field(repr=False)
@@ -280,7 +284,8 @@ def _result(
         masks=Masks((len(clip.times), *clip.size), clip.factor, patches, _mask_noise(free)),
         release=int(free[0].frame), impacts=impacts, contacts=events.impacts, swings=events.swings,
         warnings=tuple(warnings), times=clip.times, rate=clip.rate, size=clip.size,
-        noise=clip.factor * events.sigma, told=clip.told, moved=clip.factor * still.moved, clip=clip,
+        noise=clip.factor * events.sigma, told=clip.told, vouched=clip.vouched, own=clip.own,
+        moved=clip.factor * still.moved, clip=clip,
     )  # fmt: skip
 
 

@@ -31,6 +31,11 @@ class VideoEntry(Entry):
     fps: Annotated[Rate, Field(gt=0)] | None = Field(
         None, description="Frames per second. Needed for a folder of pictures; a file that says otherwise is refused."
     )
+    slow_motion: Literal["unknown"] | bool = Field(
+        False,
+        description="`unknown` where nobody says that it was filmed at that rate: then what gravity alone tells is "
+        "not certified.",
+    )
     start: Annotated[Time, Field(ge=0)] = Field(0.0, description="Time in the video at which the scene begins.")
     duration: Annotated[Time, Field(gt=0)] | None = Field(
         None, description="How long the scene lasts; all of the video if it is left out."

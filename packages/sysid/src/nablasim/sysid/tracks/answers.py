@@ -18,7 +18,8 @@ class Answer:
     """One number from a track.
 
     `low` and `high` hold the truth with probability `level` where it is `certified`; `why` says what stands against
-    that.
+    that. They hold it too if `given` is so, which nothing shows: then it is no certificate, but an interval on a
+    condition.
     """
 
     name: str
@@ -29,6 +30,10 @@ class Answer:
     assumed: tuple[str, ...] = ()
     """What was taken for granted."""
     level: float = LEVEL
+    given: str = ""
+    """What must be so, and rests on a single word."""
+    helps: str = ""
+    """What would show it."""
 
     @property
     def low(self) -> float:
@@ -40,7 +45,12 @@ class Answer:
 
     @property
     def certified(self) -> bool:
-        return not self.why
+        return not self.reasons
+
+    @property
+    def reasons(self) -> tuple[str, ...]:
+        """All that stands against a certificate."""
+        return self.why if not self.given else (*self.why, f"it holds if {self.given}. {self.helps}")
 
     @property
     def interval(self) -> tuple[float, float] | None:
@@ -52,8 +62,11 @@ class Answer:
     def __str__(self) -> str:
         unit = f" {self.unit}" if self.unit else ""
         said = f"{self.name} = {self.value:.{self.digits}f}{unit}"
+        interval = f"{said}, {self.level:.0%} in [{self.low:.{self.digits}f}, {self.high:.{self.digits}f}]"
         if self.certified:
-            return f"{said}, {self.level:.0%} in [{self.low:.{self.digits}f}, {self.high:.{self.digits}f}]"
+            return interval
+        if not self.why:
+            return f"{interval} if {self.given}\n  not certified without that. {self.helps}"
         return f"{said}, not certified: {'; '.join(self.why)}"
 
     @property

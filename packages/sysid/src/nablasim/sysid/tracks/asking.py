@@ -13,6 +13,7 @@ import numpy as np
 from nablasim.sysid.look import Look
 from nablasim.sysid.tracks import flight as fl
 from nablasim.sysid.tracks.answers import Answer, CannotTell
+from nablasim.sysid.tracks.clocks import timed
 from nablasim.sysid.tracks.least_squares import Vector
 from nablasim.sysid.tracks.questions import Known, check, names_of
 from nablasim.sysid.tracks.roundness import is_round, is_string
@@ -30,6 +31,7 @@ TOWARDS = 0.25
 """By which part something may grow on its way: more than people's cameras are turned."""
 ROD = 0.01
 """By which part a string with some weight, or a hook, makes a pendulum another one: a rod of 6 % of the bob's mass."""
+A_LENGTH = 'a length in the picture (--length x,y,x,y,"1 m")'
 UNEVEN = 0.25
 """A half that differs by more from the other is another motion."""
 
@@ -106,7 +108,7 @@ def _fly(look: Look, kind: str, names: list[str], known: Known) -> Asked:
             answer = Answer(name, value, value * std, "m", (*metric, *odd), told)
             if diameter is not None and abs(np.log(value / diameter)) > DISAGREE * relative:
                 answer = answer.against(_disagree(value / diameter, known))
-            answers.append(answer)
+            answers.append(timed(answer, look, checked=None if diameter is None else relative, ruler=A_LENGTH))
         else:
             assert diameter is not None
             value = per * diameter
@@ -133,8 +135,7 @@ def _disagree(ratio: float, known: Known) -> str:
 def _rulers_of(look: Look, known: Known, found: fl.Flight) -> list[Ruler]:
     fit, width = found.fitted, float(np.median(found.observed.across))
     off = float(np.hypot(fl.TOO_WIDE[0] / width, fl.TOO_WIDE[1]))
-    across = width / (1 + float(fit.u[fl.WIDE]))
-    return rulers(look, known, across, off, (float(fit.u[fl.FOCAL]), fit.std(fl.FOCAL)))
+    return rulers(look, known, fl.pixels_across(found), off, (float(fit.u[fl.FOCAL]), fit.std(fl.FOCAL)))
 
 
 def _diameter(known: Known, found: fl.Flight, measured: list[Ruler], std: float) -> tuple[float | None, float, str]:
@@ -144,7 +145,7 @@ def _diameter(known: Known, found: fl.Flight, measured: list[Ruler], std: float)
     if not measured:
         return None, std, ""
     fit, ruler = found.fitted, measured[0]
-    across = float(np.median(found.observed.across)) / (1 + float(fit.u[fl.WIDE]))
+    across = fl.pixels_across(found)
     # With another ruler the ball's own width cancels: only what is left of the fit without it counts.
     rest = float(np.sqrt(max(std**2 - fit.std(fl.WIDE) ** 2, 0.0)))
     return across / ruler.per_metre, float(np.hypot(rest, ruler.unsure)), ruler.said
@@ -209,7 +210,7 @@ def _slide(look: Look, kind: str, names: list[str], known: Known) -> Asked:
     answer = Answer("floor.friction", float(value), std, "", why, (said, known.said_gravity, level))
     if value <= 0:
         answer = answer.against("it is not slowed down as friction would: check --angle, and that nothing pushes it")
-    return _line(kind, look, answer, notes, slid)
+    return _line(kind, look, timed(answer, look), notes, slid)
 
 
 def _roll(look: Look, kind: str, names: list[str], known: Known) -> Asked:
@@ -237,7 +238,7 @@ def _roll(look: Look, kind: str, names: list[str], known: Known) -> Asked:
                 f"this is not {known.named_gravity}: the frame rate, the angle or the ruler is "
                 "probably wrong, or the ball is hollow or slips"
             )
-        answers.append(answer)
+        answers.append(timed(answer, look) if name == "ball.diameter" else answer)
     asked = _line(kind, look, answers[0], notes, slid)
     return Asked(kind, look, tuple(answers), asked.notes, asked.times, asked.residuals)
 
@@ -270,7 +271,8 @@ def _swing(look: Look, kind: str, names: list[str], known: Known) -> Asked:
                 answer = answer.against(
                     f"by the ruler in the picture it is {ruled[0]:.3g} m long: frame rate, ruler or gravity is wrong"
                 )
-            answers.append(answer)
+            checked = None if ruled is None else float(np.hypot(relative, ruled[1]))
+            answers.append(timed(answer, look, checked=checked, ruler=A_LENGTH))
         else:
             ruled = _ruled(look, known, across, swung.radius, fit.std(RADIUS))
             assert ruled is not None

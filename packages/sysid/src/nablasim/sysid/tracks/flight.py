@@ -9,6 +9,7 @@ shutter that runs down the rows, the lens that bends lines, and the share by whi
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -64,6 +65,13 @@ class Observed:
     def part(self) -> NDArray[np.int64]:
         """(n) which flight a frame belongs to."""
         return np.searchsorted(np.array(self.hits), self.times)
+
+    @cached_property
+    def aside(self) -> Vector:
+        """(n, 2) across its way in the picture, along which its size is measured."""
+        ways = np.gradient(np.stack([self.x, self.y], axis=-1), self.times, axis=0)
+        ways /= np.maximum(np.linalg.norm(ways, axis=-1, keepdims=True), 1e-9)
+        return np.stack([-ways[:, 1], ways[:, 0]], axis=-1)
 
 
 def observed_of(look: Look, view: View, *, hits: int | None = None) -> Observed:
@@ -121,6 +129,33 @@ def _step(p: Vector, v: Vector, g: Vector, k: Vector, h: Vector) -> tuple[Vector
 
 def see(u: Vector, seen: Observed) -> tuple[Vector, list[Vector], list[Vector]]:
     """(m, 3 n) x, y and size of the ball in each frame; velocities before and after impacts (m, 3), in world axes."""
+    places, before, after = _flown(u, seen)
+    f, middle = np.exp(u[:, FOCAL, None]), (u[:, RIGHT, None], u[:, DOWN, None])
+    x, y, size = silhouette(places, seen.aside)
+    x, y = f * x, f * y
+    far = (max(seen.size) / 2) ** 2
+    bent = 1 + u[:, LENS, None] * (x**2 + y**2) / far
+    across = bent * f * size * (1 + u[:, WIDE, None])
+    return np.concatenate([middle[0] + bent * x, middle[1] + bent * y, across], axis=1), before, after
+
+
+def silhouette(places: Vector, aside: Vector) -> tuple[Vector, Vector, Vector]:
+    """The ellipse that a pinhole at unit distance sees of a ball of diameter 1: its middle, and its size along `aside`.
+
+    Away from the middle of the picture it is longer along the ray from there, and its middle is not the ball's.
+    """
+    x, y, z = np.moveaxis(places, -1, 0)
+    z = np.maximum(z, 0.6)
+    near = z**2 - 0.25
+    off = np.hypot(x, y)
+    ray = (x * aside[:, 0] + y * aside[:, 1]) / np.maximum(off, 1e-9)
+    # Half axes: along the ray, and across it. z² - r² is what is left of the distance to where the ball is touched.
+    long, short = 0.5 * np.sqrt(off**2 + near) / near, 0.5 / np.sqrt(near)
+    return x * z / near, y * z / near, 2 * np.sqrt((long * ray) ** 2 + short**2 * (1 - ray**2))
+
+
+def _flown(u: Vector, seen: Observed) -> tuple[Vector, list[Vector], list[Vector]]:
+    """(m, n, 3) where the ball is from the camera, in its axes; velocities before and after impacts."""
     down, away = _axes(u)
     g, k = np.exp(u[:, G, None]) * down, u[:, DRAG, None]
     f, middle = np.exp(u[:, FOCAL]), np.stack([u[:, RIGHT], u[:, DOWN]], axis=-1)
@@ -128,8 +163,8 @@ def see(u: Vector, seen: Observed) -> tuple[Vector, list[Vector], list[Vector]]:
     depth = np.exp(u[:, s + 2])
     p = np.concatenate([(u[:, s : s + 2] - middle) * (depth / f)[:, None], depth[:, None]], axis=-1)
     v = _velocity(u, s + 3, down, away)
-    now, far = np.full((len(u), 1), seen.times[0]), (max(seen.size) / 2) ** 2
-    part, at, rows, before, after = seen.part, 0, [], [], []
+    now = np.full((len(u), 1), seen.times[0])
+    part, at, places, before, after = seen.part, 0, [], [], []
     # Rows of a rolling shutter are read one after the other.
     late = (seen.y - seen.size[0] / 2) / seen.size[0]
     for n, t in enumerate(seen.times):
@@ -143,12 +178,16 @@ def see(u: Vector, seen: Observed) -> tuple[Vector, list[Vector], list[Vector]]:
         when = t + late[n] * u[:, SHUTTER, None]
         p, v = _step(p, v, g, k, when - now)
         now = when
-        z = np.maximum(p[:, 2], 1e-3)
-        x, y = f * p[:, 0] / z, f * p[:, 1] / z
-        bent = 1 + u[:, LENS] * (x**2 + y**2) / far
-        rows.append((middle[:, 0] + bent * x, middle[:, 1] + bent * y, bent * f / z * (1 + u[:, WIDE])))
-    table = np.array(rows)
-    return np.concatenate([table[:, 0].T, table[:, 1].T, table[:, 2].T], axis=1), before, after
+        places.append(p)
+    return np.stack(places, axis=1), before, after
+
+
+def pixels_across(flight: Flight) -> float:
+    """The ball's size in pixels at its usual distance, were it in the middle of the picture, without what masks add."""
+    u, seen = flight.fitted.u[None], flight.observed
+    places, _, _ = _flown(u, seen)
+    stretched = silhouette(places, seen.aside)[2][0] * places[0, :, 2]
+    return float(np.median(seen.across / stretched)) / (1 + float(u[0, WIDE]))
 
 
 def _in_world(v: Vector, down: Vector, away: Vector) -> Vector:
@@ -238,9 +277,11 @@ CONTRADICTED = 2.5
 
 
 def contradictions(flight: Flight) -> tuple[str, ...]:
-    """What a scene says of its camera, and the clip does not."""
+    """What a scene says of its camera, and the clip does not; and air that would push."""
     u, mean, std = flight.fitted.u, *_start(flight.observed)[1:]
     view, said = flight.observed.view, []
+    if u[DRAG] < -CONTRADICTED * std[DRAG]:
+        said.append("it gets faster than gravity makes it: it does not fly freely all the time")
     told = ((FOCAL, "field of view", view.focal), (PITCH, "tilt", view.tilt), (ROLL, "roll", view.roll))
     for at, name, given in told:
         if given is not None and abs(u[at] - mean[at]) > CONTRADICTED * std[at]:

@@ -59,10 +59,20 @@ def fit(
     # Noise that is alike from frame to frame carries less: its share of the information is divided, the prior's is not.
     alike = correlation_of(residuals / sigma[groups], groups)
     information = rows.T @ rows / alike + np.diag(prior)
-    # Parameters have many units: inverted with a diagonal of ones.
-    scale = 1 / np.sqrt(np.maximum(np.diag(information), 1e-300))
-    covariance = np.linalg.pinv(information * np.outer(scale, scale), rcond=1e-13) * np.outer(scale, scale)
+    covariance = _inverse(information)
     return Fitted(u, covariance, residuals, sigma, alike)
+
+
+LEAST = 1e-13
+"""Of the information about a parameter: what is less cannot be told from nothing."""
+
+
+def _inverse(information: Vector) -> Vector:
+    """The covariance. What nothing tells has a deviation without bounds, and not none, as a pseudo-inverse has it."""
+    # Parameters have many units: inverted with a diagonal of ones.
+    scale = 1 / np.sqrt(np.maximum(np.diag(information), 1e-100))
+    values, ways = np.linalg.eigh(information * np.outer(scale, scale))
+    return np.asarray((ways / np.maximum(values, LEAST)) @ ways.T * np.outer(scale, scale))
 
 
 def _spread(values: Vector, least: float) -> float:

@@ -96,6 +96,7 @@ def _in_file(said: str) -> str:
         .replace('--length x,y,x,y,"1 m"', "`camera: {length: [[x, y], [x, y], 1 m]}`")
         .replace('(--length x,y,x,y,"45 cm")', "(`camera: {length: [[x, y], [x, y], 45 cm]}`)")
         .replace('give --angle "9 deg"', "give `floor: {angle: 9 deg}`")
+        .replace("say so: --fps ", "say so: `video: {slow_motion: false}` with fps ")
     )
 
 
@@ -205,6 +206,7 @@ def tell(script: Script, story: Story, video: str | Path, fps: float | None) -> 
     if not source.exists():
         raise script.wrong(("video", "masks"), f"there is no folder {source}: `nablasim look` writes look/masks")
     seen = _part(script, look(source, entry.region, None, rate))
+    seen = replace(seen, vouched=seen.vouched and entry.slow_motion != "unknown")
     known = replace(story.known, view=view_of(script, seen.size))
     asked = ask(seen, story.kind, list(story.names), known)
     answers = tuple(_renamed(a, story, w) for a, w in zip(asked.answers, story.wanted))
@@ -213,7 +215,7 @@ def tell(script: Script, story: Story, video: str | Path, fps: float | None) -> 
 
 def _renamed(answer: Answer, story: Story, wanted: str) -> Answer:
     half = 0.5 if wanted.endswith(".radius") else 1.0
-    return replace(answer, name=wanted, value=half * answer.value, std=half * answer.std)
+    return replace(answer, name=wanted, value=half * answer.value, std=half * answer.std, helps=_in_file(answer.helps))
 
 
 def _rate(script: Script, video: Path, fps: float | None) -> tuple[float | None, tuple[str, ...]]:
@@ -231,7 +233,7 @@ def _rate(script: Script, video: Path, fps: float | None) -> tuple[float | None,
         return said, ()
     rate = float(render.video_times(video).rate)
     if abs(rate / said - 1) <= SAME:
-        return (said if entry.masks is not None else None), ()
+        return (said if entry.masks is not None else rate), ()
     if said / rate < SLOWED:
         raise script.wrong(
             ("video", "fps"),

@@ -96,19 +96,22 @@ class Shot:
             seen = camera.see(states.places[:, 0])[:, 0].min() - 12
             cut = int(max(0, min(twist.cut * camera.size[1], seen)))
             frames = frames[:, :, cut:]
-        rgb = np.rint(255 * frames[:, :, : frames.shape[2] // 2 * 2]).astype(np.uint8)
-        ffmpeg.encode(path, rgb, shoot.fps, crf=int(rng.integers(18, 27)))
+        if twist is not None:
+            frames = twist.picture(frames)
+        rgb = np.rint(255 * frames[:, : frames.shape[1] // 2 * 2, : frames.shape[2] // 2 * 2]).astype(np.uint8)
+        slowed = 1.0 if twist is None else twist.slowed
+        ffmpeg.encode(path, rgb, shoot.fps / slowed, crf=int(rng.integers(18, 27)))
         return Made(path, world, states, camera, shoot, cut, _ruler(world, states, camera, cut, rng))
 
     def ask(self, made: Made) -> tuple[Told, ...]:
-        """What a user would do with the clip."""
+        """What a user would do with the clip, who knows how many frames per second the camera took."""
         from nablasim import sysid
         from nablasim.sysid.look import CannotLook
         from nablasim.sysid.tracks import CannotTell, Known, ask
 
         twist = TWISTS.get(self.twist)
         questions = KINDS[self.kind].asks if twist is None else (twist.ask,)
-        fps = None if twist is None or twist.fps == 1 else twist.fps * made.shoot.fps
+        fps = made.shoot.fps * (1.0 if twist is None else twist.fps) if twist is None or twist.slowed == 1 else None
         given: dict[str, Any] = {"clip": self.kind, "engine": self.engine, "drawn": pictures.drawer(self.engine),
                                  "twist": self.twist}  # fmt: skip
         truths = [truth(q, made.world, made.states) for q in questions]
@@ -131,7 +134,7 @@ class Shot:
             except CannotTell as error:
                 told.append(Told(**given, name=q.name, truth=t, why=str(error)))
                 continue
-            found = {"value": a.value, "low": a.low, "high": a.high, "why": "; ".join(a.why)}
+            found = {"value": a.value, "low": a.low, "high": a.high, "why": "; ".join(a.reasons)}
             told.append(Told(**given, name=q.name, truth=t, **found))  # type: ignore[arg-type]
         return tuple(told)
 

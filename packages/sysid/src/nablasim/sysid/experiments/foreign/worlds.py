@@ -16,6 +16,7 @@ COLOURS = ((0.75, 0.12, 0.1), (0.1, 0.45, 0.15), (0.1, 0.2, 0.65), (0.8, 0.45, 0
 
 Rng = np.random.Generator
 Vector = NDArray[np.float64]
+Frames = NDArray[np.float32]
 Three = tuple[float, float, float]
 
 
@@ -211,12 +212,16 @@ class Twist:
     world: Callable[[World], World] = lambda world: world
     fps: float = 1.0
     """By which the user's frame rate is wrong."""
+    slowed: float = 1.0
+    """By which the file's is, while the user says nothing: slow motion that nobody noted."""
     ruler: float = 1.0
     """By which the ruler is wrong."""
     fov: float | None = None
     """Degrees, of the camera: no phone has that."""
     cut: float = 0.0
     """Of the picture: what somebody cut off on the left."""
+    picture: Callable[[Frames], Frames] = lambda frames: frames
+    """What was done to the frames (time, height, width, 3) afterwards."""
     needs_mujoco: bool = False
     """PyBullet has no drag, and rods without mass only."""
 
@@ -236,6 +241,16 @@ def _hollow(world: World) -> World:
     return replace(world, bodies=(replace(world.bodies[0], hollow=True),))
 
 
+def _on_its_side(frames: Frames) -> Frames:
+    return np.rot90(frames, axes=(1, 2))
+
+
+def _widened(frames: Frames) -> Frames:
+    """Every fifth column twice."""
+    columns = np.arange(frames.shape[2] * 6 // 5) * 5 // 6
+    return frames[:, :, columns]
+
+
 def _light(world: World) -> World:
     """A ball of celluloid: air takes a third of its weight at 5 m/s."""
     ball = world.bodies[0]
@@ -248,8 +263,21 @@ TWISTS: dict[str, Twist] = {
     "frame rate, of a swing": Twist("pendulum", Question("swing", "gravity", "length"), fps=2.0),
     "frame rate, restitution": Twist("bounce", Question("bounce", "floor.restitution"), fps=0.5),
     "half the frame rate, a size": Twist("throw", Question("throw", "ball.diameter"), fps=0.5),
+    "twice the frame rate, a size": Twist("throw", Question("throw", "ball.diameter"), fps=2.0),
+    "twice the frame rate, a length": Twist("pendulum", Question("swing", "bob.length"), fps=2.0),
+    "twice the frame rate, friction": Twist("slide", Question("slide", "floor.friction", "diameter"), fps=2.0),
+    "a file in slow motion, a size": Twist("throw", Question("throw", "ball.diameter"), slowed=4.0),
+    "a file in slow motion, a roll": Twist("roll", Question("roll", "ball.diameter", angle=True), slowed=2.0),
+    "a file in slow motion, friction": Twist("slide", Question("slide", "floor.friction", "diameter"), slowed=2.0),
     "frame rate a quarter too high, a length": Twist("pendulum", Question("swing", "bob.length"), fps=1.25),
     "ruler a third too long": Twist("throw", Question("throw", "gravity", "length"), ruler=1.33),
+    "a picture on its side": Twist("throw", Question("throw", "ball.diameter"), picture=_on_its_side),
+    "a picture on its side, gravity": Twist("bounce", Question("bounce", "gravity", "diameter"), picture=_on_its_side),
+    "played backwards": Twist("bounce", Question("bounce", "floor.restitution"), picture=lambda frames: frames[::-1]),
+    "a picture that is a fifth too wide": Twist("throw", Question("throw", "ball.diameter"), picture=_widened),
+    "a picture that is a fifth too wide, gravity": Twist(
+        "throw", Question("throw", "gravity", "diameter"), picture=_widened
+    ),
     "lens of 105 degrees": Twist("throw", Question("throw", "ball.diameter"), fov=105.0),
     "lens of 12 degrees": Twist("bounce", Question("bounce", "ball.diameter"), fov=12.0),
     "cut on one side": Twist("throw", Question("throw", "ball.diameter"), cut=0.25),
