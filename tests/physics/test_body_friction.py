@@ -127,14 +127,15 @@ def test_gradients_through_sliding_turning_and_sticking(kf, hard):
 @pytest.mark.parametrize("shape", [ph.Box(0.2, 0.1, 0.2), ph.Cylinder(0.1, 0.1), ph.Sphere(0.1)],
                          ids=lambda s: type(s).__name__)  # fmt: skip
 def test_bodies_that_rub_each_other_do_not_buzz(shape, kf):
-    """On an obstacle: friction brakes, and all is then at rest, once a cylinder has rocked to a stop on its rims."""
-    scene = ph.Scene().add_obstacle("table", ph.Box(8, 0.2, 4), pos=(0, -0.1, 0), ke=1e4, kd=1e2, kf=kf, mu=0.4)
+    """On an obstacle: friction brakes, and is then at rest; a cylinder needs longer to rock to a stop on its rims."""
+    scene = ph.Scene().add_obstacle("table", ph.Box(4, 0.2, 4), pos=(0, -0.1, 0), ke=1e4, kd=1e2, kf=kf, mu=0.4)
     round = isinstance(shape, ph.Sphere)
     scene.add_rigid("body", shape, mass=1.0, pos=(0, 0.1 if round else 0.05, 0), vel=(1.0, 0, 0))
     model = scene.build("float64")
-    body = ph.rollout(model, dt=DT, steps=3000).numpy()["body"]
+    still = 2500 if isinstance(shape, ph.Cylinder) else 1500
+    body = ph.rollout(model, dt=DT, steps=still + 500).numpy()["body"]
     # The slip; the ball touches half-way between its surface and the table's, into which it sinks by m g / ke.
-    late = body.v[2500:, 0] + (body.omega[2500:, 2] * (0.1 - 0.5 * G / 1e4) if round else 0)
+    late = body.v[still:, 0] + (body.omega[still:, 2] * (0.1 - 0.5 * G / 1e4) if round else 0)
     assert np.abs(late).max() < 1e-4
     assert body.v[:, 0].max() <= 1.0 and body.v[:, 0].min() > -0.02  # braked, never driven; it may rock a little
 

@@ -15,7 +15,7 @@ def slider(kind, shape=None, *, tilt=0.1, spin=1.0, vel=(0.5, 0.0, 0.2), **law):
     up, q = np.array([np.sin(tilt), np.cos(tilt), 0.0]), ph.quat((0, 0, 1), -tilt)
     v = np.array(vel) - up * (up @ vel)
     scene = ph.Scene()
-    scene.add_rigid("a", shape or ph.Box(0.2, 0.2, 0.2), mass=8.0, pos=(0.1 - 1e-5) * up, rot=q, vel=v, omega=spin * up)
+    scene.add_rigid("a", shape or ph.Box(0.2, 0.2, 0.2), mass=8.0, pos=(0.1 - 1e-4) * up, rot=q, vel=v, omega=spin * up)
     law = {"mu": 0.3, **law}
     if kind == "plane":
         scene.add_plane("g", normal=up, **law)

@@ -207,15 +207,21 @@ def test_particles_that_only_touch(other):
     assert float(frames.x[-1, 0, 1]) == pytest.approx(-0.1 * 9.81 / 1e3, rel=1e-4)
 
 
-@pytest.mark.xfail(raises=ph.NotConverged, reason="stiffer contact by default: a pile without its base", strict=True)
 def test_everything_touches_something_in_that_test():
     model = pile()
     together = ph.rollout(model, **SETTINGS).numpy()
     for name in ("base", "wedge", "net"):
         others = [n for n in ("base", "wedge", "net", "rock") if n != name]
-        away = {f"{n}.x": np.asarray(model[f"{n}.x"]) + [9, 0, 0] for n in others} | {"floor.offset": -9.0}
-        alone = ph.rollout(model.replace(away), **SETTINGS).numpy()
+        apart = {f"{n}.x": np.asarray(model[f"{n}.x"]) + [9 * k, 0, 0] for k, n in enumerate(others, start=1)}
+        alone = ph.rollout(model.replace({**apart, "floor.offset": -9.0}), **SETTINGS).numpy()
         assert np.abs(alone[name].x - together[name].x).max() > 1e-3, name
+
+
+@pytest.mark.xfail(raises=ph.NotConverged, reason="an edge that leaves a mesh by its next side pushes twice as "
+                   "hard at once: between the two no velocity solves the step", strict=True)  # fmt: skip
+def test_a_pile_without_ground_is_solved():
+    model = pile()
+    ph.rollout(model.replace({"net.x": np.asarray(model["net.x"]) - [9, 0, 0], "floor.offset": -9.0}), **SETTINGS)
 
 
 @pytest.mark.parametrize("checkpoint", ["sqrt", 3])

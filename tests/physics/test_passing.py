@@ -3,6 +3,8 @@
 import numpy as np
 import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
 
 from nablasim import physics as ph
 
@@ -102,3 +104,22 @@ def test_a_ball_that_shoots_through_a_ridge_is_said():
                 ph.rollout(scene.build(), dt=1e-3, steps=3)
         else:
             ph.rollout(scene.build(), dt=1e-3, steps=3)
+
+
+STONE = ph.TriMesh([[0, 0, 0], [0.06, 0, 0], [0, 0.05, 0], [0.01, 0.01, 0.07]],
+                   [[0, 2, 1], [0, 1, 3], [0, 3, 2], [1, 2, 3]]).moved(pos=(-0.015, -0.012, -0.015))  # fmt: skip
+STONES = {free: thrown(0.0, STONE, wall=WALL.mesh(), free=free, ke=3e3) for free in (False, True)}
+
+
+@given(free=st.booleans(), speed=st.floats(5.0, 300.0), aside=st.tuples(*[st.floats(-0.4, 0.4)] * 2),
+       turn=st.tuples(*[st.floats(-1.0, 1.0)] * 4).filter(lambda q: np.linalg.norm(q) > 0.1),
+       spin=st.tuples(*[st.floats(-50.0, 50.0)] * 3))  # fmt: skip
+def test_no_stone_is_behind_a_wall_without_a_word(free, speed, aside, turn, spin):
+    start = {"ball.x": np.array([-0.2, *aside]), "ball.v": np.array([speed, 0, 0]), "ball.omega": np.array(spin),
+             "ball.rot": np.array(turn) / np.linalg.norm(turn)}  # fmt: skip
+    try:
+        end = ph.rollout(STONES[free].replace(start), dt=1e-3, steps=int(300 / speed) + 3).numpy()
+    except ph.PassedThrough:
+        return
+    wall = end["wall"].x if free else np.zeros(3)
+    assert ((end["ball"].x - wall)[..., 0] < 0).all()

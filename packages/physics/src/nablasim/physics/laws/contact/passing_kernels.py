@@ -98,7 +98,7 @@ def kernels(surface, spans):
         """Whether a ball that moves by a step comes to where it would be pushed out behind the surface, or was deep
         inside between the two ends of its way."""
         reach, found, deepest = kc.length(step), 0, 0.0
-        least, most = 0.125 * thin / reach, 1.0
+        least, most = min(0.125 * thin, graze) / reach, 1.0
         if surfaces.kind[b] == FIELD:
             most = thin / reach  # What is known there is the distance from the slope that is near.
         bound = surfaces.bound[b]
@@ -130,7 +130,7 @@ def kernels(surface, spans):
         reach, found, inside, m = max(kc.length(to_p), kc.length(to_q)), 0, 0, kc.float3()
         if is_near(surfaces.bound[b], p, q - p, radius + reach):
             came, deepest, now = True, 0.0, 0.0
-            looks = min(LOOKS, 1 + int(kc.ceil(4.0 * reach / thin)))
+            looks = min(LOOKS, 1 + int(kc.ceil(reach / min(0.25 * thin, graze))))
             for k in range(looks + 1):
                 s = float(k) / float(looks)
                 start = p + to_p * s
