@@ -17,7 +17,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 # The tools that build the packages are pinned as well.
 export PIP_BUILD_CONSTRAINT := $(CURDIR)/constraints.txt
 
-.PHONY: help demo test nightly processors clang trixie aarch64 wheels release-check bare cuda gpu resources lint types contract docs install dev clean
+.PHONY: help demo test nightly processors clang trixie pythons aarch64 wheels release-check bare cuda gpu resources lint types contract docs install dev clean
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
 
@@ -27,10 +27,11 @@ help:
 	@echo "make wheels    the wheels of the packages with their kernels as machine code, in $(OUT)/wheels (some minutes)"
 	@echo "make release-check  builds sdists and wheels, checks them, uses them in a new environment"
 	@echo "make bare      such wheels, for any processor, run without a compiler"
-	@echo "make nightly   the suite with the long tests and many more random programs, then the four below"
+	@echo "make nightly   the suite with the long tests and many more random programs, then the five below"
 	@echo "make processors  the tests of the language for each kind of processor that this one can stand for"
 	@echo "make clang     the same with clang++            make aarch64   the same, cross-compiled and emulated by qemu"
 	@echo "make trixie    the same with GCC 14 and Python 3.13, in a Debian of its own"
+	@echo "make pythons   the same, and a scene, with every other CPython of this machine, from 3.10 on"
 	@echo "make cuda      all tests of gradients with kernels as CUDA, compiled for the host: no GPU is needed"
 	@echo "make gpu       the tests of CUDA on the GPU of this machine"
 	@echo "make resources what each kernel takes of a GPU, by nvcc: writes docs/kernelc/cuda_resources.md"
@@ -46,10 +47,10 @@ test: $(VENV)/.dev
 
 nightly: $(VENV)/.dev
 	HYPOTHESIS_PROFILE=nightly KERNELC_TEST_CUDA=all KERNELC_AOT_LEVELS=baseline,avx2,avx512 $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m "nightly or not nightly" $(ARGS)
-	$(MAKE) --keep-going processors clang trixie aarch64 ARGS=
+	$(MAKE) --keep-going processors clang trixie pythons aarch64 ARGS=
 
 # One command for each platform that is tested (docs/kernelc/platforms.md).
-processors clang trixie aarch64: $(VENV)/.dev
+processors clang trixie pythons aarch64: $(VENV)/.dev
 	PLATFORMS=$(abspath $(OUT))/platforms PYTHON=$(abspath $(BIN))/python tests/platforms/$@.sh $(ARGS)
 
 cuda: $(VENV)/.dev

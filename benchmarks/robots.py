@@ -2,7 +2,7 @@
 
     OMP_NUM_THREADS=1 KERNELC_THREADS=1 python -m benchmarks.robots
 
-One thread each. A step of ours is one of a rollout, contact left out or there; of Pinocchio it is forward dynamics,
+One thread each, and its time on the processor. A step of ours is one of a rollout, contact left out or there; of Pinocchio it is forward dynamics,
 and its derivatives, alone, called from Python; MuJoCo's is `mj_step` in a loop of its own (`nstep`).
 """
 
@@ -27,15 +27,17 @@ PREFIXES = (Path(folder) / "cmeel.prefix/share/example-robot-data/robots" for fo
 WALKERS = ("ant", "humanoid", "hopper", "half_cheetah", "walker2d")
 
 
-def best(run: Callable[[], Any], count: int, *, times: int = 5) -> float:
-    """Seconds for each of `count` things that a run does, the best of several."""
-    run()
-    found = []
-    for _ in range(times):
-        start = time.perf_counter()
+def best(runs: dict[str, tuple[Callable[[], Any], int]], *, rounds: int = 5) -> dict[str, float]:
+    """Seconds of the processor for each of the things that runs do so many of: the best of interleaved rounds."""
+    found = dict.fromkeys(runs, float("inf"))
+    for run, _ in runs.values():
         run()
-        found.append((time.perf_counter() - start) / count)
-    return min(found)
+    for _ in range(rounds):
+        for name, (run, count) in runs.items():
+            start = time.process_time()
+            run()
+            found[name] = min(found[name], (time.process_time() - start) / count)
+    return found
 
 
 def model_of(robot: ph.Robot, *, ground: bool, batch: int | None, self_contact: bool) -> ph.Model:
@@ -80,9 +82,15 @@ def arms() -> None:
 
         batch, steps = 256, 20
         made = model_of(robot, ground=False, batch=batch, self_contact=False)
-        numbers = [best(aba, 1000), best(slopes, 1000), best(rollout(made, steps, gradient=False), batch * steps),
-                   best(rollout(made, steps, gradient=True), batch * steps)]  # fmt: skip
-        print(f"{name:>13} | {there.nv:4d} | " + " | ".join(f"{1e6 * n:8.1f}" for n in numbers), flush=True)
+        start = time.process_time()
+        rollout(made, steps, gradient=True)()
+        built = time.process_time() - start
+        took = best({"ABA": (aba, 1000), "slopes": (slopes, 1000),
+                     "step": (rollout(made, steps, gradient=False), batch * steps),
+                     "gradient": (rollout(made, steps, gradient=True), batch * steps)})  # fmt: skip
+        columns = " | ".join(f"{1e6 * n:8.1f}" for n in took.values())
+        ratio = took["gradient"] / took["ABA"]
+        print(f"{name:>13} | {there.nv:4d} | {columns} | {ratio:8.2f} | {built:8.1f}", flush=True)
 
 
 def walkers() -> None:
@@ -91,21 +99,22 @@ def walkers() -> None:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             robot = ph.load_robot(ASSETS / f"{name}.xml")
-        start = time.perf_counter()
+        start = time.process_time()
         made = model_of(robot, ground=True, batch=256, self_contact=True)
         rollout(made, 10, gradient=True)()
-        built = time.perf_counter() - start
+        built = time.process_time() - start
         mj = mujoco.MjModel.from_xml_path(str(ASSETS / f"{name}.xml"))
         mj.opt.timestep, mj.opt.integrator = 2e-3, mujoco.mjtIntegrator.mjINT_EULER
         data = mujoco.MjData(mj)
-        theirs = 1 / best(lambda mj=mj, data=data: mujoco.mj_step(mj, data, 2000), 2000)
-        ours = 1 / best(rollout(made, 100, gradient=False), 256 * 100, times=3)
-        back = 1 / best(rollout(made, 100, gradient=True), 256 * 100, times=3)
-        print(f"{name:>13} | {built:8.1f} | {theirs / 1e3:8.1f} | {ours / 1e3:8.1f} | {back / 1e3:8.1f}", flush=True)
+        took = best({"theirs": (lambda mj=mj, data=data: mujoco.mj_step(mj, data, 2000), 2000),
+                     "ours": (rollout(made, 100, gradient=False), 256 * 100),
+                     "back": (rollout(made, 100, gradient=True), 256 * 100)}, rounds=3)  # fmt: skip
+        columns = " | ".join(f"{1e-3 / n:8.1f}" for n in took.values())
+        print(f"{name:>13} | {built:8.1f} | {columns} | {took['theirs'] / took['ours']:8.2f}", flush=True)
 
 
 if __name__ == "__main__":
-    print("µs a step     | dofs | ABA      | its derivatives | our step | with its gradient (256 copies)")
+    print("µs a step     | dofs | ABA      | its derivatives | our step | with gradient | that by ABA | built (s)")
     arms()
-    print("with contact  | built and compiled (s) | MuJoCo, thousand steps/s | ours, 256 copies | with gradients")
+    print("with contact  | built (s) | MuJoCo, thousand steps/s | ours, 256 copies | with gradients | ours by theirs")
     walkers()

@@ -107,4 +107,4 @@ def _value(kind: Any) -> str:
         return "entries by name"
     if isinstance(kind, type) and issubclass(kind, Entry):
         return next(f"see {name}" for name, part in PARTS.items() if part is kind)
-    return {int: "whole number", float: "number", str: "text"}.get(kind, str(kind))
+    return {int: "whole number", float: "number", str: "text", bool: "`true` or `false`"}.get(kind, str(kind))

@@ -60,7 +60,10 @@ def check(model, names, **settings):
         assert found != 0.0, f"{name} has no effect"
 
 
-@pytest.mark.parametrize("ground", [{}, {"damping": "linear"}, {"smoothing": 0.002}])
+OTHERS = [pytest.param(law, marks=pytest.mark.nightly) for law in ({"damping": "linear"}, {"smoothing": 0.002})]
+
+
+@pytest.mark.parametrize("ground", [{}, *OTHERS])
 def test_every_parameter_against_central_differences_through_contact(ground):
     model = scene(**ground).build("float64")
     check(model, [name for name in model.names() if not name.startswith("contact.")])  # They do not meet each other.
@@ -96,8 +99,9 @@ def heap(**law):
 NUMBERS = {"ke": 1e4, "kd": 50.0, "kf": 20.0}
 
 
-@pytest.mark.parametrize("law", [{}, {"damping": "linear", **NUMBERS}, {"smoothing": 0.002, **NUMBERS}])
+@pytest.mark.parametrize("law", [{}, *OTHERS])
 def test_every_parameter_through_contact_with_surfaces(law):
+    law = {**law, **NUMBERS} if law else {}
     model = heap(**law).build("float64")
     check(model, model.names(), dt=5e-4, steps=240)
 

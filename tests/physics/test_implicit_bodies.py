@@ -186,6 +186,7 @@ def stones():
     return made.add_particles("dust", [[-0.1, 0.2, -0.05]], mass=0.1, vel=(0.1, -1, 0)).build("float64")
 
 
+@pytest.mark.nightly
 def test_every_parameter_on_signed_distances():
     model = stones()
     soft = {name: 0.0 for name in model.names() if name.rpartition(".")[2] in ("ke", "kd", "kf")}

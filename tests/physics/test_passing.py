@@ -61,3 +61,44 @@ def test_gradients_and_later_rollouts_do_not_mind():
     slow = torch.tensor([2.0, 0.0, 0.0], requires_grad=True)
     ph.rollout(model.replace({"ball.v": slow}), dt=1e-3, steps=40)["ball"].x[-1, 0].backward()
     assert slow.grad[0] == pytest.approx(0.04)
+
+
+def crossed(where, speed=100.0, shape=BALL, *, steps=4, **how):
+    """A ball that crosses the corner x = y = 0.5 of a cube, deep enough inside, within one step."""
+    scene, way = ph.Scene(gravity=(0, 0, 0)), np.array([1.0, 1.0, 0.0]) / np.sqrt(2)
+    add = scene.add_obstacle if how.pop("fixed", True) else scene.add_rigid
+    add("cube", ph.Box(1, 1, 1), ke=1e3, **({} if add == scene.add_obstacle else {"mass": 100.0}))
+    middle = np.array([-0.5, 0.5, 0.0]) - np.array([-1.0, 1.0, 0.0]) / np.sqrt(2) * where
+    scene.add_rigid("ball", shape, mass=0.01, pos=middle - 1.5 * speed * 1e-3 * way, vel=speed * way)
+    return ph.rollout(scene.build("float64"), dt=1e-3, steps=steps)
+
+
+@pytest.mark.parametrize("fixed", [True, False])
+def test_what_shoots_through_a_corner_within_a_step_is_said(fixed):
+    # It comes in by one side and leaves by the next one: nothing says there that it is behind anything.
+    with pytest.raises(ph.PassedThrough, match="went through 'cube'"):
+        crossed(0.02, fixed=fixed)
+    crossed(-0.02, fixed=fixed)
+
+
+@pytest.mark.parametrize("aside", [0.0, 0.012, 0.017])
+def test_balls_that_overlap_only_between_two_steps_are_said(aside):
+    # Not one centre comes into the other ball where they pass at 12 and at 17 mm.
+    scene = ph.Scene(gravity=(0, 0, 0))
+    for name, x, speed in (("left", -0.05, 100.0), ("right", 0.05, -100.0)):
+        scene.add_rigid(name, ph.Sphere(0.01), mass=0.1, pos=(x, np.sign(x) * aside / 2, 0), vel=(speed, 0, 0), ke=1e3)
+    with pytest.raises(ph.PassedThrough):
+        ph.rollout(scene.build(), dt=1e-3, steps=2)
+
+
+def test_a_ball_that_shoots_through_a_ridge_is_said():
+    heights = np.zeros((41, 41))
+    heights[20] = 0.3
+    for height, passes in ((0.15, True), (0.6, False)):
+        scene = ph.Scene(gravity=(0, 0, 0)).add_obstacle("hills", ph.Heightfield(heights, (4.0, 4.0)))
+        scene.add_rigid("ball", ph.Sphere(0.02), mass=0.1, pos=(-0.75, height, 0), vel=(500.0, 0, 0))
+        if passes:
+            with pytest.raises(ph.PassedThrough, match="went through 'hills'"):
+                ph.rollout(scene.build(), dt=1e-3, steps=3)
+        else:
+            ph.rollout(scene.build(), dt=1e-3, steps=3)

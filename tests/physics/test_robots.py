@@ -275,6 +275,7 @@ def test_gradients_by_control_and_in_batches():
         assert float(leaf.grad[k]) == pytest.approx((sides[0] - sides[1]) / 2e-5, rel=1e-5)
 
 
+@pytest.mark.nightly
 def test_a_chain_of_a_hundred_links_stays_finite():
     robot = ph.Robot()
     for k in range(100):

@@ -44,6 +44,7 @@ def test_a_stack_stands_for_long(count, seconds):
     stands(count, seconds)
 
 
+@pytest.mark.nightly
 def test_soft_joints_let_ten_boxes_fall():
     # What the numbers above are for: joints this soft turn more under the boxes on them than they push back.
     assert moved(stack(10, rate=150.0), 10, 3.0).max() > SIDE

@@ -62,7 +62,7 @@ def test_tangents_are_the_transposed_of_the_reverse_sweep(integrator):
     assert sum(abs(t) > 1e-9 * max(map(abs, terms)) for t in terms) > 20, "nearly all parameters matter here"
 
 
-@pytest.mark.parametrize("integrator", STEPS)
+@pytest.mark.parametrize("integrator", ["semi_implicit", pytest.param("backward_euler", marks=pytest.mark.nightly)])
 @pytest.mark.parametrize("name", ["cube.density", "cube.v", "floor.mu", "floor.ke", "jelly.mu", "flag.drag", "gravity"])
 def test_tangents_against_central_differences(integrator, name):
     model, how = everything(), steps(integrator)
@@ -201,3 +201,53 @@ def test_looks_at_robots_go_through_transforms_of_torch():
         pulled = torch.func.vjp(function, *given)[1](weights)
         terms = torch.stack([(g * w[0]).sum() for g, w in zip(pulled, ways)])
         assert torch.isclose((weights * moved[0]).sum(), terms.sum(), rtol=0, atol=1e-11 * float(terms.abs().max()))
+
+
+def strung():
+    scene = ph.Scene().add_springs("b", [[0.0, 0, 0], [0.3, 0, 0], [0.6, 0.1, 0]], [[0, 1], [1, 2]], mass=0.1, ke=20.0,
+                                   kd=0.05, actuation=True)  # fmt: skip
+    return scene.fix("b", where=lambda x: x[:, 0] == 0).build(real="float64")
+
+
+HOW = dict(dt=1e-2, steps=16, every=2, substeps=2)
+
+
+def test_gradients_of_rollouts_have_gradients():
+    """By parameters, the start and the control: Hessian products are differences of the gradient."""
+    model, rng = strung(), np.random.default_rng(0)
+    names = ["b.ke", "b.mass", "b.v", "b.actuation"]
+    values = [torch.tensor(np.asarray(model[n])) for n in names[:3]] + [torch.tensor(0.1 * rng.normal(size=(16, 2)))]
+    ways = [torch.tensor(rng.normal(size=v.shape)) * (0.1 + v.abs().max()) for v in values]
+
+    def loss(*given):
+        *steady, control = given
+        run = ph.rollout(model.replace(dict(zip(names, steady))), control={"b.actuation": control}, **HOW)
+        # All at rest and alike: adjoints are zero on the way, and move all the same.
+        return (run["b"].x.sin() + run["b"].v.square() + run["b"].v).sum()
+
+    gradient = torch.func.grad(loss, argnums=(0, 1, 2, 3))
+    along = torch.func.jvp(gradient, tuple(values), tuple(ways))[1]
+    sides = [gradient(*(v + h * w for v, w in zip(values, ways))) for h in (1e-5, -1e-5)]
+    for product, there, back, name in zip(along, *sides, names):
+        near = (there - back) / 2e-5
+        assert torch.allclose(product, near, rtol=1e-6, atol=1e-6 * float(near.abs().max())), name
+    leaves = [v.clone().requires_grad_() for v in values]
+    first = torch.autograd.grad(loss(*leaves), leaves, create_graph=True)
+    again = torch.autograd.grad(first, leaves, ways)
+    for product, other in zip(again, along):
+        assert torch.allclose(product, other, rtol=1e-10, atol=1e-12 * float(other.abs().max()))
+    start = torch.tensor([1.0, 0.3], dtype=torch.float64)
+    one = lambda s: ph.rollout(model.replace({"b.ke": 20.0 * s[0], "b.mass": 0.1 * s[1]}), **HOW)["b"].x[-1].sum()  # noqa: E731
+    hessian = torch.func.hessian(one)(start)
+    assert torch.allclose(hessian, hessian.T, rtol=1e-9) and hessian.abs().min() > 0
+
+
+def test_second_derivatives_that_there_are_not_are_refused():
+    model, ke = strung(), torch.tensor(20.0, dtype=torch.float64, requires_grad=True)
+    with pytest.raises(TypeError, match="backward Euler have no second derivatives"):
+        x = ph.rollout(model.replace({"b.ke": ke}), dt=1e-2, steps=2, integrator="backward_euler")["b"].x
+        torch.autograd.grad(torch.autograd.grad(x.sum(), ke, create_graph=True)[0], ke)
+    with pytest.raises(TypeError, match="no derivatives of that order"):
+        x = ph.rollout(model.replace({"b.ke": ke}), dt=1e-2, steps=2)["b"].x
+        second = torch.autograd.grad(torch.autograd.grad(x.sum(), ke, create_graph=True)[0], ke, create_graph=True)[0]
+        second.backward()

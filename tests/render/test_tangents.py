@@ -5,6 +5,7 @@ import pytest
 import torch
 import torch.autograd.forward_ad as forward_ad
 
+import kernelc as kc
 from nablasim import render
 
 CAMERA = render.Camera.look_at(eye=(0, 1, 4), target=(0, 0, 0), fov=45)
@@ -132,3 +133,13 @@ def test_second_derivatives_are_refused_and_never_constant():
     assert torch.equal(slope, plain)
     with pytest.raises(TypeError, match="pictures have a first derivative only"):
         (slope.square().sum() + vertices.square().sum()).backward()
+
+
+def test_second_derivatives_of_pictures_on_a_tape_are_refused():
+    """Their rules are right to first order only: nothing may come of them that looks like a Hessian."""
+    silhouette = render.Silhouette(CAMERA, size=(8, 8))
+    vertices = kc.array(np.asarray(BALL.vertices, np.float64), dtype=kc.float3, requires_grad=True)
+    with kc.Tape() as tape:
+        picture = silhouette(vertices, BALL.faces)
+    with pytest.raises(kc.NotDifferentiable, match="first derivative only"):
+        tape.hvp(grads={picture: np.ones(picture.shape)}, tangents={vertices: np.ones(vertices.numpy().shape)})

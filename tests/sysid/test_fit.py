@@ -97,6 +97,7 @@ def test_methods_for_many_numbers_find_few_as_well(method, options):
     assert fit["beam.mu"].value == pytest.approx(1e4, rel=0.1)
 
 
+@pytest.mark.nightly
 def test_a_field_is_found_and_a_prior_makes_it_smooth():
     model = beam()
     mesh = ph.TetMesh.box((1, 0.3, 0.3), (3, 1, 1))

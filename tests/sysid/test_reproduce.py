@@ -88,6 +88,7 @@ def test_what_does_not_exist_is_said(tmp_path):
     assert all(name in listed for name in experiments())
 
 
+@pytest.mark.nightly
 def test_soft_bodies_are_found_from_blind_guesses(tmp_path):
     (chapter,) = reproduce("table3", "ci", tmp_path, backend="serial")
     errors = {}
@@ -101,6 +102,7 @@ def test_soft_bodies_are_found_from_blind_guesses(tmp_path):
     assert len(np.ravel(chapter.data["per-particle mass (beams and balls)"][0]["found"]["m"])) == 16
 
 
+@pytest.mark.nightly
 def test_landscapes_are_scanned_and_searched(tmp_path):
     (chapter,) = reproduce("landscapes", "ci", tmp_path, backend="serial")
     assert {row[:3] for row in chapter.tables[0].rows} >= {("flies", "mass (kg)", "4"), ("bounces", "mass (kg)", "8")}

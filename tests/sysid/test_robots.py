@@ -60,6 +60,7 @@ def holds(fit, truth, *, near, least):
     assert inside >= least * len(truth), fit.table()
 
 
+@pytest.mark.nightly
 @pytest.mark.slow
 def test_masses_damping_and_friction_of_a_double_pendulum_from_states():
     truth = {"arm.l0.mass": 0.8, "arm.l1.mass": 0.5, "arm.j0.damping": 0.03, "arm.j1.damping": 0.02,

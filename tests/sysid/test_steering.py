@@ -216,6 +216,7 @@ def test_a_motion_that_diverged_leaves_a_gap_in_the_curves(monkeypatch):
     assert len(chapter.tables[0].rows) >= 1 and len(chapter.plates) == 1
 
 
+@pytest.mark.nightly
 def test_robots_of_the_field_learn_to_run_in_windows():
     """Few windows of few copies: what counts is that they descend; carried over, the policy runs in MuJoCo as well."""
     if ppo.assets() is None:

@@ -119,6 +119,9 @@ REFUSED = {
     "float | None: only arrays, and structs that hold some, may be absent": {"x": (float | None, None)},
     "@kc.struct A has the method energy(): structs have fields only": {"x": (float, 0.0), "energy": (None, None)},
     "'limit' of @kc.struct A has a value, but no type: it is no field": {"x": (float, 0.0), "limit": (None, 3.0)},
+    "'x' of @kc.struct A is a tuple, which no field can be": {"x": (tuple[kc.Array[float], kc.Array[float]], ())},
+    "@kc.struct A: a type cannot be evaluated: name 'A' is not defined": {"x": ("A", None)},
+    "@kc.struct A: a type cannot be evaluated: name 'Unknown' is not defined": {"x": ("Unknown", None)},
 }
 
 
@@ -144,3 +147,12 @@ def test_arrays_hold_no_arrays_and_no_bundles():
 def test_a_field_is_given_once():
     with pytest.raises(kc.WrongUse, match="Body gets mass twice"):
         Body(Material(), 1.0, mass=2.0)
+
+
+def test_a_type_in_the_place_of_a_bundle_is_said():
+    @kc.kernel
+    def k(b: Bodies):
+        b.x[0] = 1.0
+
+    with pytest.raises(kc.WrongDtype, match="argument 'b' must be a Bodies, not the type Bodies itself"):
+        kc.launch(k, 1, [], [Bodies])

@@ -161,6 +161,20 @@ class Case:
         tape._report(curve.program.run(), curve.codes)
         return {n: curve.take(named[n])[0].copy() for n in known}
 
+    def begun(self) -> dict[str, np.ndarray]:
+        """How gradients move, interpreted, where all weights begin at zero and move as the weights of the loss are."""
+        args = self.arrays()
+        named = dict(zip(SHAPES, args))
+        with kc.Tape() as tape:
+            kc.launch(self.kernel, THREADS, args, device="python")
+        known = [n for n in REALS if named[n]._storage in tape._versions and tape._carries(named[n])]
+        weights = {named[n]: self.weights[n] for n in known if n in RESULTS}
+        curve = Curve(tape, {a: np.zeros_like(w) for a, w in weights.items()}, [named[n] for n in known], 1,
+                      {a: np.asarray(w)[None] for a, w in weights.items()})  # fmt: skip
+        curve.give({named[n]: np.asarray(self.direction[n])[None] for n in known})
+        tape._report(curve.program.run(), curve.codes)
+        return {n: curve.take(named[n])[0].copy() for n in known}
+
     @cached_property
     def gradients(self) -> dict[str, np.ndarray]:
         return self.backward("python")
@@ -238,6 +252,7 @@ def check_curvature(case: Case) -> None:
     size = max(1.0, *(float(np.abs(t).sum()) for terms in pairs for t in terms))
     if not abs(left - right) <= 1e-10 * size:
         raise Wrong(f"the Hessian is not symmetric: ⟨w, Hv⟩ {left:.17g}, ⟨v, Hw⟩ {right:.17g}")
+    _same(case, "from zero, the gradient does not move as its weights do", case.begun(), case.gradients, 1e-9)
 
 
 def check_compiled(case: Case) -> None:

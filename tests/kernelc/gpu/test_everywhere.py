@@ -9,6 +9,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parents[3]
 
 
@@ -20,6 +22,7 @@ def pytest_as_cuda(*arguments, thin=1):
     )  # fmt: skip
 
 
+@pytest.mark.nightly
 def test_gradients_of_all_kinds_are_right_as_cuda():
     folders = ["probes/test_loops.py", "probes/test_tape.py", "probes/test_arrays.py", "probes/test_atomics.py",
                "probes/test_functions.py", "probes/test_singular.py", "spatial", "errors/test_backward.py"]  # fmt: skip

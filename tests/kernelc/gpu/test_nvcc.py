@@ -74,7 +74,7 @@ def is_kernel(decorator):
 
 
 @needs_nvcc
-@pytest.mark.parametrize("part", range(PARTS))
+@pytest.mark.parametrize("part", [0, *(pytest.param(n, marks=pytest.mark.nightly) for n in range(1, PARTS))])
 def test_the_kernels_of_the_repository(part):
     # Of those that one function makes, one.
     found = part_of((f for f in repository.kernels() if WHOLE or f.number < 2), part)
@@ -103,6 +103,7 @@ def test_all_kernels_of_the_laws(part):
     compiles(corpus.codes_of_the_laws(part_of(CASES.values(), part)))
 
 
+@pytest.mark.nightly
 @needs_nvcc
 def test_random_programs(tmp_path):
     compiles(corpus.codes_of_programs(500 if WHOLE else 6, tmp_path))

@@ -459,3 +459,22 @@ def test_functions_break_a_compiled_graph():
     assert_close(torch.autograd.grad(loss, x)[0], 72 * x**2)
     with pytest.raises(Exception, match=r"use kc\.torch\.op"):
         torch.compile(lambda x: g(x), fullgraph=True, backend="aot_eager")(x)
+
+
+@kc.kernel
+def parabola(x: kc.Array[float], a: kc.Array[float], y: kc.Array[float]):
+    i = kc.tid()
+    s = kc.sqrt(a[i] + x[i]) - 1.0
+    y[i] = x[i] * x[i] / a[i] + s * s
+
+
+def test_second_derivatives_where_the_first_is_zero():
+    """An adjoint, or a tangent, that is zero on the way moves all the same: 2/a + 1/(2a) at x = 0, a = 1."""
+    op = kc.torch.op(parabola, dim=lambda x, a: x.shape[0], outputs=lambda x, a: [x.shape[0]])
+    x, a = torch.zeros(3, dtype=torch.float64, requires_grad=True), torch.ones(3, dtype=torch.float64)
+    want = torch.full((3,), 2.5, dtype=torch.float64)
+    first = torch.autograd.grad(op(x, a).sum(), x, create_graph=True)[0]
+    assert not first.any()
+    assert_close(torch.autograd.grad(first.sum(), x)[0], want)
+    for way in (hessian, lambda f: jacrev(jacrev(f)), lambda f: jacrev(jacfwd(f)), lambda f: jacfwd(jacfwd(f))):
+        assert_close(way(lambda x: op(x, a).sum())(x.detach()), torch.diag(want))

@@ -106,3 +106,23 @@ def test_noise_has_no_kinks_between_cells():
     tape.backward(grads={out: np.ones(len(x))})
     left, right = a.grad.numpy().reshape(2, -1)
     assert np.allclose(left, right, atol=1e-5) and np.abs(left).max() > 0.1
+
+
+@kc.func
+def shifted(state, by):
+    return by + kc.randf(state)
+
+
+@kc.kernel
+def passes(out: kc.Array[float]):
+    i = kc.tid()
+    state = kc.rng(3, i)
+    out[i] = shifted(state, kc.randf(state)) + shifted(by=kc.randf(state), state=state)
+
+
+@pytest.mark.parametrize("device", ["cpu", "python"])
+def test_a_generator_is_passed_on_as_it_is_when_the_call_begins(device):
+    out = kc.zeros(N, real=kc.float64)
+    kc.launch(passes, N, [], [out], device=device)
+    first, second, third = (np.array([kc.rand(3, i, k) for i in range(N)]) for k in range(3))
+    assert np.allclose(out.numpy(), first + second + second + third, rtol=1e-14)

@@ -81,6 +81,22 @@ def test_the_hessian_is_symmetric(case):
 
 
 @cases
+def test_weights_that_begin_at_zero_move_gradients_as_they_move(case):
+    """No adjoint is nothing to start from, and no reason to stop: d/dt Jᵀ(t w) = Jᵀ w at t = 0, wherever leaves go."""
+    recorded = record(case, device="python")
+    weights = {recorded.args[n]: w for n, w in recorded.weights().items()}
+    given, tape = directions(recorded, 3), recorded.tape
+    curve = Curve(tape, {a: np.zeros_like(w) for a, w in weights.items()}, list(given), 1,
+                  {a: w[None] for a, w in weights.items()})  # fmt: skip
+    curve.give({a: d[None] for a, d in given.items()})
+    tape._report(curve.program.run(), curve.codes)
+    recorded.backward()
+    names, wanted = {recorded.args[n]: n for n in case.leaves}, recorded.gradients()
+    got = {names[a]: curve.take(a)[0].copy() for a in given}
+    assert not apart(got, {n: wanted[n] for n in got}, 1e-12)
+
+
+@cases
 def test_compiled_equals_interpreted(case):
     for n in (SMALL, MIDDLE) if case.sizes else (SMALL,):
         recorded, wanted = record(case, n=n), record(case, n=n, device="python")

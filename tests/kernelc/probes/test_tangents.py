@@ -439,3 +439,87 @@ def test_gradients_of_loops_inside_of_kernels_are_differentiated_again(kernel, n
     weights = np.linspace(1, 2, n)
     tape.backward(grads={f: weights})
     np.testing.assert_allclose(dots @ weights, v @ x.grad.numpy() + w[:, :1] @ k.grad.numpy(), rtol=1e-11)
+
+
+@kc.kernel
+def stretches(x: kc.Array[kc.float3], e: kc.Array[float]):
+    i = kc.tid()
+    d = x[i + 1] - x[i]
+    s = kc.length(d) / 0.5 - kc.sqrt(4.0 * kc.dot(d, d))
+    t = kc.length(d) - 0.5
+    kc.atomic_add(e, 0, t * t + s * s + d[1] * d[1] / kc.length(d))
+
+
+def test_the_energy_of_springs_at_rest_has_a_curvature():
+    """All adjoints are zero there: what counts is how they move."""
+    points = np.arange(5)[:, None] * np.array([0.3, 0.0, 0.4])
+    way = np.random.default_rng(0).normal(size=points.shape)
+
+    def gradient(step):
+        x = kc.array(points + step * way, dtype=kc.float3, requires_grad=True)
+        e = kc.zeros(1, real=kc.float64)
+        with kc.Tape() as tape:
+            kc.launch(stretches, 4, [x], [e])
+        tape.backward(e)
+        return x, e, tape, x.grad.numpy().copy()
+
+    x, e, tape, still = gradient(0.0)
+    assert np.abs(still).max() < 1e-15
+    near = (gradient(1e-6)[3] - gradient(-1e-6)[3]) / 2e-6
+    assert np.allclose(tape.hvp(e, {x: way})[x].numpy(), near, atol=1e-8) and np.abs(near).max() > 1
+
+
+def test_weights_move_with_leaves():
+    """hvp(grads=, turns=) is the slope of a gradient whose weights move, too, for one direction and for many."""
+    rng = np.random.default_rng(1)
+    points, w, other = rng.normal(size=(3, 6, 3)) + np.arange(6)[:, None]
+    x, e = kc.array(points, dtype=kc.float3, requires_grad=True), kc.zeros((6, 3), real=kc.float64)
+    with kc.Tape() as tape:
+        kc.launch(turned, 5, [x], [e])
+    for k in (1, 6):
+        ways, turns = rng.normal(size=(2, k, 6, 3))
+        for weights in (w, other):  # The same program with other weights.
+            found = tape.hvp(tangents={x: ways}, grads={e: weights}, turns={e: turns})[x].numpy()
+            for j in range(k):
+                sides = []
+                for h in (1e-6, -1e-6):
+                    y = kc.array(points + h * ways[j], dtype=kc.float3, requires_grad=True)
+                    out = kc.zeros((6, 3), real=kc.float64)
+                    with kc.Tape() as beside:
+                        kc.launch(turned, 5, [y], [out])
+                    beside.backward(grads={out: weights + h * turns[j]})
+                    sides.append(y.grad.numpy().copy())
+                assert np.allclose(found[j], (sides[0] - sides[1]) / 2e-6, atol=1e-7)
+    with pytest.raises(kc.TapeError, match="give its weights"):
+        tape.hvp(tangents={x: ways}, grads={}, turns={e: turns})
+    with pytest.raises(kc.WrongShape, match="along 1 directions, and arrays along 6"):
+        tape.hvp(tangents={x: ways}, grads={e: w}, turns={e: w})
+
+
+@kc.kernel
+def turned(x: kc.Array[kc.float3], out: kc.Array[float, 2]):
+    i = kc.tid()
+    c = kc.cross(x[i], x[i + 1]) / kc.length(x[i])
+    for k in range(3):
+        kc.atomic_add(out, i + k % 2, k, c[k])
+
+
+def test_a_kernel_may_say_that_it_has_a_first_derivative_only():
+    @kc.kernel(curvature=False)
+    def squares(x: kc.Array[float], y: kc.Array[float]):
+        i = kc.tid()
+        y[i] = x[i] * x[i]
+
+    x, y = kc.array(np.array([2.0]), requires_grad=True), kc.zeros(1, real=kc.float64)
+    with kc.Tape() as tape:
+        kc.launch(squares, 1, [x], [y])
+    tape.backward(y)
+    assert x.grad.numpy() == tape.jvp({x: [1.0]})[y].numpy() == 4
+    with pytest.raises(kc.NotDifferentiable, match="squares has a first derivative only"):
+        tape.hvp(y, {x: [1.0]})
+    torch = pytest.importorskip("torch")
+    op = kc.torch.op(squares, dim=1, outputs=[1])
+    t = torch.tensor([2.0], dtype=torch.float64)
+    assert torch.func.jacfwd(op)(t) == torch.func.jacrev(op)(t) == 4
+    with pytest.raises(kc.NotDifferentiable, match="first derivative only"):
+        torch.func.hessian(lambda t: op(t).sum())(t)

@@ -11,7 +11,7 @@ import sys
 from collections.abc import Callable
 from functools import cache, wraps
 from pathlib import Path
-from types import TracebackType
+from types import CodeType, TracebackType
 from typing import Any, TypeVar
 
 from .records import record
@@ -116,16 +116,25 @@ def shorn(error: KernelError) -> None:
     error.__traceback__ = chain
 
 
-Place = tuple[str, int] | None
-"""A file and a line: a span that costs nothing to note."""
+Place = tuple[CodeType, int] | None
+"""Some code and an instruction of it: a span that costs nothing to note. Counting its lines would."""
 
 
-def caller_place() -> Place:
-    """The file and line of the user that led here."""
-    frame: Any = sys._getframe(1)
+def caller_place(ours: int = 0) -> Place:
+    """The place in the user's code that led here. ours: so many frames, from the caller's on, are not the user's."""
+    frame: Any = sys._getframe(1 + ours)
     while frame is not None and _is_ours(frame.f_code.co_filename):
         frame = frame.f_back
-    return (frame.f_code.co_filename, frame.f_lineno) if frame is not None else None
+    return (frame.f_code, frame.f_lasti) if frame is not None else None
+
+
+def line_of(place: Place) -> tuple[str, int] | None:
+    """The file and line of a place."""
+    if place is None:
+        return None
+    code, at = place
+    lines = [line for begin, end, line in code.co_lines() if begin <= at < end and line is not None]
+    return code.co_filename, lines[0] if lines else code.co_firstlineno
 
 
 @cache
@@ -135,7 +144,7 @@ def _is_ours(filename: str) -> bool:
 
 def caller() -> Span | None:
     """The line of the user that led here."""
-    place = caller_place()
+    place = line_of(caller_place())
     return Span(*place) if place is not None else None
 
 

@@ -31,7 +31,7 @@ def struct(cls: type) -> t.Struct:
     A field may have a default, a number or the numbers of a vector; those that have none are zero where they are not
     given. A struct may inherit the fields of another.
     """
-    fields = tuple((name, t.as_type(kind)) for name, kind in get_type_hints(cls).items())
+    fields = tuple((name, _field_type(cls, name, kind)) for name, kind in _hints(cls).items())
     if any(isinstance(kind, (t.Scalar, t.Composite)) and t.BFLOAT16 in t.leaves(kind) for _, kind in fields):
         raise WrongType(f"@kc.struct {cls.__name__} has a field of bfloat16, which NumPy has no numbers of",
                         advice="use kc.float16 or float in structs, or an array of kc.bfloat16 alone")  # fmt: skip
@@ -43,6 +43,28 @@ def struct(cls: type) -> t.Struct:
     defaults = [(n, _default(f"{cls.__name__}.{n}", kind, v)) for n, kind, v in given if v is not missing]
     known = tuple((name, value) for name, value in defaults if value is not None)
     return t.Struct(cls.__name__, fields, None, (cls.__module__, cls.__qualname__), known, cls)
+
+
+def _hints(cls: type) -> dict[str, Any]:
+    """The annotations of a struct as objects, whether they were postponed or not."""
+    try:
+        return get_type_hints(cls)
+    except NameError as error:
+        advice = ""
+        if error.name == cls.__name__:
+            advice = "a struct cannot hold itself: put the others into an array, and refer to them by index"
+        elif "<locals>" in cls.__qualname__:
+            advice = "postponed annotations do not see names of the function around: make the type a global, or remove "
+            advice += "`from __future__ import annotations`"
+        raise WrongType(f"@kc.struct {cls.__name__}: a type cannot be evaluated: {error}", advice=advice) from None
+
+
+def _field_type(cls: type, name: str, annotation: Any) -> t.Type:
+    kind = t.as_type(annotation)
+    if isinstance(kind, t.Tuple):
+        raise WrongType(f"{name!r} of @kc.struct {cls.__name__} is a tuple, which no field can be",
+                        advice="give each part a name of its own, or use kc.vec(n, …)")  # fmt: skip
+    return kind
 
 
 def _check_no_methods(cls: type, fields: set[str]) -> None:

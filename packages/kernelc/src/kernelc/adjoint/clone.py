@@ -44,7 +44,7 @@ class Cloner:
         if isinstance(stmt, ir.Op):
             m[stmt.out] = ir.Value(stmt.out.type, stmt.out.name)
             exact = self.exact and stmt.out not in self.loose
-            b.emit(ir.Op(m[stmt.out], stmt.op, name(stmt.args, m), stmt.span, exact))
+            b.emit(ir.Op(m[stmt.out], stmt.op, name(stmt.args, m), stmt.span, exact, stmt.guard))
         elif isinstance(stmt, ir.Query):
             (out,) = fresh((stmt.out,), m)
             b.emit(ir.Query(out, stmt.what, stmt.axis, stmt.array, stmt.span))

@@ -143,6 +143,7 @@ class _Pusher(Cloner):
         self.slots = activity.slots or {}
         self.rules = Rules(singular, ir.Block())
         self.dot: dict[ir.Value, Dots] = {}
+        self.factors: dict[ir.Value, tuple[ir.Value, ...]] = {}
         self.added: list[ir.Param] = []
         self.planes: dict[int, list[ir.ArrayRef]] = {}
         self.claims: dict[int, ir.ArrayRef] = {}
@@ -267,13 +268,30 @@ class _Pusher(Cloner):
             dots = [d for i in moving for d in self.fresh_dots(stmt.outs[i])]
             b.emit(ir.Pop([*outs, *dots], tape, stmt.span))
 
+    def guarded(self, b: ir.Builder, stmt: ir.Op, asked: ir.Value, dot: ir.Value, direction: int) -> ir.Value:
+        """The tangent of a guarded product: zero only where none of its factors moves, either."""
+        for factor in self.factors.get(stmt.args[0], ()):
+            moves = self.or_zero(factor)[direction]
+            asked = b.op("or", asked, b.op("ne", moves, ir.const(moves.type, 0)))
+        return b.guard(asked, dot)
+
+    def compare(self, stmt: ir.Op) -> None:
+        """Remember what is compared with zero: the factors of products that are guarded by it."""
+        if stmt.op == "ne" and ir.is_const(stmt.args[1], 0):
+            self.factors[stmt.out] = (stmt.args[0],)
+        elif stmt.op == "or" and all(v in self.factors for v in stmt.args):
+            self.factors[stmt.out] = tuple(f for v in stmt.args for f in self.factors[v])
+
     def operation(self, b: ir.Builder, stmt: ir.Op, m: Names) -> None:
+        self.compare(stmt)
         if stmt.out not in self.varied:
             return
         args, tangents = name(stmt.args, m), self.tangents(stmt.args)
         if stmt.op == "cast":
             assert tangents[0] is not None
             self.dot[stmt.out] = [b.cast(stmt.out.type, d) for d in tangents[0]]
+        elif stmt.guard:
+            self.dot[stmt.out] = [self.guarded(b, stmt, args[0], d, j) for j, d in enumerate(self.or_zero(stmt.args[1]))]
         elif stmt.op == "select":
             pairs = zip(*(self.or_zero(v) for v in stmt.args[1:]), strict=True)
             self.dot[stmt.out] = [b.op("select", args[0], x, y) for x, y in pairs]

@@ -266,6 +266,8 @@ class _Reverser:
         args = name(stmt.args, m)
         if stmt.op == "cast":
             self.give(b, adj, stmt.args[0], b.cast(stmt.args[0].type, g))
+        elif stmt.guard:
+            self.give(b, adj, stmt.args[1], g)  # a product, also where it is zero
         elif stmt.op == "select":
             zero = ir.const(g.type, 0)
             if stmt.args[1] in self.varied:

@@ -89,7 +89,10 @@ class Rules:
         self, b: ir.Builder, row: ScalarRow, stmt: ir.Op, names: dict[str, ir.Value], g: ir.Value,
         parts: list[ir.Value | None], memo: dict[int, ir.Value],
     ) -> list[ir.Value | None]:  # fmt: skip
-        """No adjoint comes out where none went in, nor, by default, where the derivative does not exist."""
+        """No adjoint comes out where none went in, nor, by default, where the derivative does not exist.
+
+        The first is no branch: where an adjoint is zero, how it moves still counts (`guard` of `ir.Op`).
+        """
         gated = stmt.out in self.gated and not all(_is_constant(p) for p in row.partials)
         if not (row.guard or gated) or self.singular == "ieee" or all(p is None for p in parts):
             return parts
@@ -100,8 +103,9 @@ class Rules:
             if self.singular == "raise":
                 fine = b.op("or", regular, b.op("not", asked))
                 b.emit(ir.Check(fine, _SINGULAR, f"the derivative of {row.name} does not exist here", (), stmt.span))
-            asked = b.op("and", asked, regular)
-        return [None if p is None else b.op("select", asked, p, zero) for p in parts]
+            parts = [None if p is None else b.guard(asked, p) for p in parts]
+            return [None if p is None else b.op("select", regular, p, zero) for p in parts]
+        return [None if p is None else b.guard(asked, p) for p in parts]
 
     def push(
         self, b: ir.Builder, stmt: ir.Op, args: list[ir.Value], out: ir.Value, tangents: list[list[ir.Value] | None],

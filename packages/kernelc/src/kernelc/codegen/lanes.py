@@ -22,8 +22,8 @@ _INFIX = frozenset(("add", "sub", "mul", "div", "lt", "le", "gt", "ge", "eq", "n
 
 
 _STORED = [_TYPES[s.name] for s in STORED]
-# What lanes.h leaves out unless one of these words asks for it: reading all of it takes longer than compiling a small
-# kernel.
+# What lanes.h and the files in lanes/ leave out unless one of these words asks for it: reading all of it takes longer
+# than compiling a small kernel.
 _PARTS = {
     "FLOAT32": {"(float*)", "kc_gather_float32", "kc_load4_float32", "float32_quad"},
     "FLOAT64": {"(double*)", "kc_gather_float64", "kc_load4_float64", "float64_quad", "vd"},

@@ -11,6 +11,7 @@ from typing import Any
 
 from .. import types as t
 from ..builtins import TABLE, CompoundRow, ScalarRow
+from ..builtins.random import RNG
 from ..errors import MissingReturn, NoOverload, Recursion, Span, TypeMismatch, Unsupported, WrongType
 from ..ir import (
     FALSE,
@@ -83,8 +84,14 @@ class Calls(Draws):
         lower = self.argument if absent else self.expr
         args = [lower(a) for a in node.args]
         named = {k.arg: lower(k.value) for k in node.keywords if k.arg is not None}
+        # A generator is passed on as it is when the call begins: a later argument may have drawn from it.
+        args = [lower(n) if self.is_generator(n, a) else a for n, a in zip(node.args, args, strict=True)]
+        named |= {k.arg: lower(k.value) for k in node.keywords if k.arg and self.is_generator(k.value, named[k.arg])}
         self.at(node)
         return args, named
+
+    def is_generator(self, node: ast.expr, value: Any) -> bool:
+        return isinstance(node, ast.Name) and type_of(value) == RNG
 
     def argument(self, node: ast.expr) -> Any:
         """An argument of a function, which may ask whether it is there."""
@@ -119,8 +126,8 @@ class Calls(Draws):
         """The arguments of a built-in, those given by name in their places."""
         rest = row.params[len(args) :]
         if named and sorted(named) != sorted(rest):
-            raise self.fail(NoOverload, f"kc.{row.name}() is called with {len(args)} arguments and {', '.join(named)}",
-                            node, advice=f"candidates: {row.name}({', '.join(row.params)})")  # fmt: skip
+            raise self.fail(NoOverload, f"kc.{row.name}() is called with {_counted(args)} and {', '.join(named)}", node,
+                            advice=f"candidates: {row.name}({', '.join(row.params)})")  # fmt: skip
         return [*args, *(named[name] for name in rest if named)]
 
     def no_names(self, named: dict[str, Any], name: str, node: ast.AST) -> None:
@@ -348,7 +355,7 @@ class Calls(Draws):
         double = [n for n in named if n in given]
         unknown = [n for n in named if n not in names[len(spec.posonlyargs) :]]
         if len(args) > positional or double or unknown:
-            found = f"{len(args)} argument{'s' * (len(args) != 1)}{' and ' + ', '.join(named) if named else ''}"
+            found = f"{_counted(args)}{' and ' + ', '.join(named) if named else ''}"
             raise self.fail(NoOverload, f"{source.name}() is called with {found}", node,
                             advice=f"candidates: {source.name}({', '.join(names)})")  # fmt: skip
         given |= named
@@ -488,6 +495,10 @@ class Calls(Draws):
                 items.append(of_type(known_type(v), outs[at : at + n]))
             at += n
         return items[0] if len(items) == 1 else TupleVal(tuple(items))
+
+
+def _counted(args: list[Any]) -> str:
+    return f"{len(args)} argument{'s' * (len(args) != 1)}"
 
 
 def _defaults(source: Source) -> dict[str, Any]:

@@ -68,6 +68,16 @@ class Builder:
         self.emit(Op(out, op, args, self.span))
         return out
 
+    def guard(self, asked: Value, part: Value) -> Value:
+        """`part`, a product with factors that `asked` compares with zero; zero where all of these are."""
+        zero = const(part.type, 0)
+        folded = _fold("select", (asked, part, zero))
+        if folded is not None:
+            return folded
+        out = Value(part.type)
+        self.emit(Op(out, "select", (asked, part, zero), self.span, guard=True))
+        return out
+
     def cast(self, type: Scalar, value: Value) -> Value:
         """Convert to another scalar type (reals to integers towards zero)."""
         if value.type is type:

@@ -120,12 +120,16 @@ class Op(Stmt):
     """A pure scalar operation: a scalar row of the built-in table, or "select", "cast".
 
     `exact`: a copy of an operation that runs elsewhere as well; it must give the same bits there.
+    `guard`: a "select" that is zero where a factor of its second argument is; its derivative is that of the product.
     """
 
-    __slots__ = ("args", "exact", "op", "out")
+    __slots__ = ("args", "exact", "guard", "op", "out")
 
-    def __init__(self, out: Value, op: str, args: Sequence[Value], span: Span | None, exact: bool = False):
-        self.out, self.op, self.args, self.span, self.exact = out, op, tuple(args), span, exact
+    def __init__(
+        self, out: Value, op: str, args: Sequence[Value], span: Span | None, exact: bool = False, guard: bool = False
+    ):  # fmt: skip
+        self.out, self.op, self.args, self.span = out, op, tuple(args), span
+        self.exact, self.guard = exact, guard
 
     def inputs(self) -> Sequence[Value]:
         return self.args

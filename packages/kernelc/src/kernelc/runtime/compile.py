@@ -41,7 +41,7 @@ from ..codegen import (
     watched_arrays,
 )
 from ..config import config
-from ..errors import CompilerFailed, ToolchainError
+from ..errors import CompilerFailed, NotDifferentiable, ToolchainError
 from ..frontend import Lowered, Source, lower
 from ..frontend.source import Capture, StaticCapture
 from ..records import record
@@ -58,6 +58,8 @@ class Options:
     """How many threads run side by side, where the setting of the process is not to hold."""
     block: int = 0
     """The length of the last axis of every launch; 0 if it may be any."""
+    curvature: bool = True
+    """Whether its gradients may be differentiated again."""
 
 
 @dataclass
@@ -107,7 +109,8 @@ class Variant:
         self._binaries: dict[Any, Binary] = {}
         self._on_gpu: dict[Any, Any] = {}
         """Kernels compiled for the GPU (cuda/launching.py)."""
-        self._reads: dict[frozenset[int], tuple[frozenset[int], frozenset[int], frozenset[int]]] = {}
+        self.reads: dict[frozenset[int], tuple[frozenset[int], frozenset[int], frozenset[int]]] = {}
+        """What adjoint_reads has found."""
         self._widths: dict[tuple[str, frozenset[int], int], int] = {}
         self._served: dict[Any, frozenset[int]] = {}
         walk = list(self.kernel.body.walk())
@@ -143,12 +146,12 @@ class Variant:
 
     def adjoint_reads(self, seeds: frozenset[int]) -> tuple[frozenset[int], frozenset[int], frozenset[int]]:
         """The arrays that carry a gradient through an adjoint; those whose values it reads; whose final values."""
-        if seeds not in self._reads:
+        if seeds not in self.reads:
             made = self.adjoint(seeds)
             loads = [s.array for s in made.kernel.body.walk() if isinstance(s, ir.Load)]
             value, final = (frozenset(a.position for a in loads if a.role == role) for role in ("value", "final"))
-            self._reads[seeds] = frozenset(made.activity.arrays), value, final
-        return self._reads[seeds]
+            self.reads[seeds] = frozenset(made.activity.arrays), value, final
+        return self.reads[seeds]
 
     def tangent(self, which: str, seeds: frozenset[int]) -> TangentKernel:
         """The kernel that pushes tangents: "tangent" one, "tangent4" four at a time.
@@ -160,12 +163,19 @@ class Variant:
         if key not in self._tangents:
             width = int(which.removeprefix("tangent").partition(" of ")[0] or 1)
             if " of " in which:
+                self.check_curvature()
                 carried = map(int, which.partition(" of ")[2].split())
                 self._tangents[key] = second(self.adjoint(carried).kernel, seeds, width=width, singular=self.singular)
             else:
                 self._tangents[key] = tangent(self.kernel, [i for i in seeds if i >= 0], width=width,
                                               carried=[~i for i in seeds if i < 0], singular=self.singular)  # fmt: skip
         return self._tangents[key]
+
+    def check_curvature(self) -> None:
+        """Refuse second derivatives of a kernel that says it has none."""
+        if not self.options.curvature:
+            raise NotDifferentiable(f"{self.kernel.name} has a first derivative only", self.kernel.span,
+                                    advice="take differences of the gradient")  # fmt: skip
 
     def pattern(self, which: str, seeds: frozenset[int]) -> TangentKernel | None:
         """The kernel that pushes sets of inputs, "tangent4 pattern" four words of them; None if there is none."""

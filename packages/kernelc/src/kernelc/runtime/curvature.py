@@ -46,6 +46,24 @@ class Curve(Push):
         """Tangents of gradients."""
         super().__init__(tape, inputs, inputs, count)
 
+    @classmethod
+    def of(
+        cls, tape: Tape, weights: Mapping[Array, Data], inputs: Sequence[Array], count: int,
+        turns: Mapping[Array, Data],
+    ) -> Curve:  # fmt: skip
+        """With weights in memory of its own: `weigh` puts others there."""
+        own, moved = ({a: _copied(data) for a, data in given.items()} for given in (weights, turns))
+        return cls(tape, own, inputs, count, moved)
+
+    def weigh(self, weights: Mapping[Array, Data], turns: Mapping[Array, Data]) -> bool:
+        """Put other weights where the program begins; whether that can be done."""
+        if self.on_gpu:
+            return False
+        for into, given in ((self.weights, weights), (self.turns, turns)):
+            for a, data in given.items():
+                np.copyto(into[a], data)
+        return True
+
     def _chunk(self, first: int) -> None:
         self.held, self.moving, self.grads, self.bends = set(), {}, {}, {}
         self.dots = {a._storage: self._planes(a) for a in self.inputs}
@@ -103,8 +121,9 @@ class Curve(Push):
             given: Data = upload(weights).as_array() if is_on_gpu(a._data) else weights
             add_copy(self.program, as_view(a, self._grad(a)), given)
         for a, moved in self.turns.items():
-            for data, part in zip(self._bend(a).each, moved, strict=True):
-                add_copy(self.program, as_view(a, data), part)
+            first = self.given[-1][0]
+            for data, part in zip(self._bend(a).each, moved[first : first + self.there], strict=False):
+                add_copy(self.program, as_view(a, data), upload(part).as_array() if is_on_gpu(a._data) else part)
 
     def _grad(self, a: Array) -> Data:
         """The gradient of the memory of an array; zeros at first."""
@@ -226,6 +245,10 @@ class Curve(Push):
         made = Planes(a.root._data, self.width)
         self.program.keep(made)
         return made
+
+
+def _copied(data: Data) -> Data:
+    return np.array(data.host() if is_on_gpu(data) else data)
 
 
 def _host(data: Data | None) -> Data | None:

@@ -49,6 +49,8 @@ def jvp(
 class Along(Tape):
     """A tape that is only asked for tangents: it keeps what they need, and nothing for the way back."""
 
+    _by_leaves = False
+
     def __init__(self, moving: Iterable[Array]):
         super().__init__()
         self._moving = {a._storage for a in moving}

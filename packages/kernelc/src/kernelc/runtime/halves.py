@@ -45,4 +45,7 @@ def bits_of(data: Any) -> Data | None:
         found = data
     else:
         found = np.asarray(data) if str(getattr(data, "dtype", "")) == "bfloat16" else None
-    return found.view(np.uint16) if getattr(getattr(found, "dtype", None), "name", "") == "bfloat16" else None
+    dtype = getattr(found, "dtype", None)
+    # NumPy puts the name of a dtype together whenever it is asked for; that of others' kinds alone can be this one.
+    is_bfloat16 = getattr(dtype, "kind", "") == "V" and getattr(dtype, "name", "") == "bfloat16"
+    return found.view(np.uint16) if is_bfloat16 and found is not None else None

@@ -76,10 +76,11 @@ class Plan:
         self.repeats_pay = True
 
     @cached_property
-    def reals(self) -> list[int]:
+    def reals(self) -> frozenset[int]:
         """The arrays of reals that the kernel works on: through these, a gradient may go."""
         kinds = [kind.element if isinstance(kind, t.ArrayType) else kind for kind in self.kinds]
-        return [i for i in self.arrays if i in self.variant.touched and any(s.is_float for s in t.leaves(kinds[i]))]
+        worked_on = self.variant.touched.intersection(self.arrays)
+        return frozenset([i for i in worked_on if any(s.is_float for s in t.leaves(kinds[i]))])
 
     def stale(self) -> bool:
         """Whether a setting, or a name that the kernel captured, has changed."""
@@ -210,6 +211,7 @@ class Kernel:
             return
         if not isinstance(arg, Bundle) or arg._struct != wanted:
             found = arg._struct.name if isinstance(arg, Bundle) else type(arg).__name__
+            found = f"the type {arg.name} itself" if isinstance(arg, t.Struct) else found
             made = f"{wanted.name}({', '.join(f'{n}=…' for n in wanted.names)})"
             error = WrongDtype(f"{self.name}: argument {name!r} must be a {wanted.name}, not {found}",
                                advice=f"make one: {made}")  # fmt: skip
@@ -561,13 +563,16 @@ def check_device(device: str | None, plan: Plan, args: Sequence[Any]) -> str:
 
 @public
 def kernel(
-    function: Callable[..., Any] | None = None, *, loop_tape: str = "all", lanes: int | None = None, block: int = 0
-) -> Any:
+    function: Callable[..., Any] | None = None, *, loop_tape: str = "all", lanes: int | None = None, block: int = 0,
+    curvature: bool = True,
+) -> Any:  # fmt: skip
     """Decorator: make a Python function a kernel.
 
     loop_tape: "sqrt" trades time for memory in long loops. lanes: how many threads run side by side in SIMD lanes
     (0, 2, 4, 8 or 16), instead of what kc.config.lanes says. block: the last dimension of every launch has this size,
-    a multiple of 16; what depends on the other indices only is then computed once for many threads.
+    a multiple of 16; what depends on the other indices only is then computed once for many threads. curvature: False
+    says that only its gradients are right, as those of rules (`@f.adjoint`) that leave out what adds up to nothing:
+    second derivatives are refused.
     """
     if loop_tape not in ("all", "sqrt"):
         raise WrongChoice(f"loop_tape cannot be {loop_tape!r}", advice='choose one of "all", "sqrt"')
@@ -575,7 +580,7 @@ def kernel(
         raise WrongChoice(f"lanes cannot be {lanes!r}", advice="choose one of 0, 2, 4, 8, 16")
     if not isinstance(block, int) or block < 0 or block % 16:
         raise WrongChoice(f"block cannot be {block!r}", advice="choose a multiple of 16, or 0 for launches of any size")
-    options = Options(loop_tape, lanes, block)
+    options = Options(loop_tape, lanes, block, curvature)
 
     @public
     def make(f: Callable[..., Any]) -> Kernel:

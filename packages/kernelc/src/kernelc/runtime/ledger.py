@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..errors import Overlap, Place, TapeError, caller_place
+from ..errors import Overlap, Place, TapeError, caller_place, line_of
 from .arrays import Array
 from .entries import Entry
 from .storage import Storage
@@ -46,8 +46,11 @@ class Ledger:
                           "memory of its own: t.detach().clone()")  # fmt: skip
         return known
 
-    def enter(self, a: Array, entry: Entry | None = None) -> None:
-        """Remember the memory of an array; find out whether it overlaps memory known under another identity."""
+    def enter(self, a: Array, entry: Entry | None = None, ours: int = 0) -> None:
+        """Remember the memory of an array; find out whether it overlaps memory known under another identity.
+
+        ours: how many frames, from the caller's on, cannot be the user's.
+        """
         storage = a._storage
         if self.foreign and storage in self.foreign:
             raise TapeError(
@@ -56,7 +59,7 @@ class Ledger:
             )
         if storage in self.uses or a._data.size == 0:
             return
-        self.uses[storage] = (entry, caller_place())
+        self.uses[storage] = (entry, caller_place(1 + ours))
         if storage.kin:
             for other in storage.relatives():
                 if other in self.uses:
@@ -85,7 +88,8 @@ class Ledger:
 
 
 def _described(entry: Entry | None, storage: Storage, place: Place) -> str:
-    where = f" at {place[0]}:{place[1]}" if place is not None else ""
+    line = line_of(place)
+    where = f" at {line[0]}:{line[1]}" if line is not None else ""
     if entry is None:
         return f"an array{where}"
     return f"{entry.name_of(storage)} of {entry.label}{where}"

@@ -3,11 +3,11 @@ every order. One with bundles becomes one of their members."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from .. import types as t
-from ..adjoint import Tangents, lift
+from ..adjoint import AdjointKernel, Tangents, lift
 from ..config import config
 from ..errors import WrongUse
 from .compile import Variant
@@ -78,5 +78,11 @@ class _LiftedVariant(Variant):
         if Tangents.of(base.kernel, kernel.seeds, kernel.of) != kernel.shape:
             raise WrongUse(f"{kernel.name} captured a name that now means something else: other arrays have tangents",
                            advice="differentiate anew, or compile anew what was compiled with it")  # fmt: skip
+        if isinstance(base, _LiftedVariant):
+            self.check_curvature()
         made = lift(base.kernel, kernel.seeds, kernel.names, kernel.shape, singular=self.singular)
         self._settle(made)
+
+    def adjoint(self, seeds: Iterable[int]) -> AdjointKernel:
+        self.check_curvature()
+        return super().adjoint(seeds)

@@ -51,7 +51,7 @@ class Player(Versions):
             entry.record = _native.Record()
             block = block[:32] + struct.pack("<q", entry.record.pointer) + block[len(head) :]
         entry.block = block
-        watched = entry.watched if total > 1 else ()
+        watched = entry.watched if plan.variant.watched and total > 1 else ()
         if watched:
             seen = self._index_versions(entry)
             self._forward.add_call(lambda: self._watch_again(entry, entry.block, total, seen))

@@ -8,14 +8,15 @@ from typing import Any
 
 from ..errors import CudaError, CutGradient, Overwritten, WrongUse, caller, public
 from ..structs import arrays_in, kept
-from . import launches
+from . import launches, recording
 from .arrays import Array
 from .content import check_copied
 from .creation import refresh
-from .entries import Entry
+from .entries import Entry, Need
 from .kernels import Plan
 from .memory import add_zero, dense_copy
 from .playing import Player
+from .storage import clock
 from .versions import is_leaf
 
 
@@ -32,40 +33,57 @@ class Recorder(Player):
     def _record_launch(
         self, plan: Plan, args: list[Any], dim: tuple[int, ...], device: str, parts: int, block: bytes | None
     ) -> None:  # fmt: skip
-        # Loops record thousands: what is usual is asked in place here.
-        uses, variant = self._ledger.uses, plan.variant
+        # Loops record thousands of launches: what is usual is asked in place here, once for each array.
+        ledger, versions, active = self._ledger, self._versions, self._active
+        uses, foreign, variant, outer = ledger.uses, ledger.foreign, plan.variant, recording.outer(self)
+        by_leaves = self._by_leaves and not outer
         entry = Entry("launch", len(self.entries), plan, dim, device, parts)
-        entry.args = args
-        for a in args:
-            if a.__class__ is not Array and a.__class__ is not float and a.__class__ is not int:
-                check_copied(a)
-        # Values as they are now: what a user passes may change before the tape runs again, or backwards.
-        entry.args = args = [
-            (a if a._storage in uses else self._ledger.canonical(a, entry)) if a.__class__ is Array
-            else a if a.__class__ is float or a.__class__ is int else kept(kind, a)
-            for a, kind in zip(args, plan.kinds, strict=True)
-        ]  # fmt: skip
-        arrays = [args[i] for i in plan.arrays]
-        for a in arrays:
+        entry.args = args = self._as_now(plan, args, entry) if plan.numbers else args[:]
+        found: dict[int, Need] = {}
+        flags, carriers = [], []
+        for i in plan.arrays:
+            a = args[i]
+            storage = a._storage
+            if storage not in uses:
+                args[i] = a = ledger.canonical(a, entry)
+                storage = a._storage
+                if storage not in uses:
+                    ledger.enter(a, entry, 3)
+            elif foreign:
+                ledger.enter(a, entry)
             if a.origin is not None:
                 self._copy_again(a)
-        entry.flags = [i for i, a in zip(plan.arrays, arrays, strict=True) if is_leaf(a)]
-        seeds = frozenset([i for i in plan.reals if self._carries(args[i])])
-        self._touch(arrays, entry)
-        entry.found = {i: (a._storage, a._storage.version) for i, a in zip(plan.arrays, arrays, strict=True)}
+            version = storage.version
+            if versions.setdefault(storage, version) != version:
+                self._touch((a,), entry)
+            found[i] = (storage, version)
+            if a.requires_grad or (a._parent is not None and a.root.requires_grad):
+                flags.append(i)
+                if by_leaves:
+                    carriers.append(i)
+            elif by_leaves and storage in active:
+                carriers.append(i)
+            if not by_leaves and self._carries(a):
+                carriers.append(i)
+        entry.flags, entry.found = flags, found
+        seeds = plan.reals.intersection(carriers)
         if seeds:
             self._plan_adjoint(entry, seeds)
         written = [args[i] for i in plan.written]
         self._protect(written, entry)
         try:
-            self._run_first(entry, block)
+            if device == "cpu":
+                self._run(entry, block)
+            else:
+                self._run_first(entry)
         except BaseException as error:  # Ctrl-C, too: what was written until then stays
             launches.bump(plan, args)
             # A driver that refuses a launch has written nothing.
             self._note_failed(entry, bool(seeds) and not isinstance(error, CudaError))
             raise
+        now = clock.tick()
         for a in written:
-            self._bump(a)
+            self._bump(a, now, outer)
         if entry.finals:
             for i, (storage, _) in list(entry.finals.items()):
                 entry.finals[i] = (storage, storage.version)
@@ -73,6 +91,16 @@ class Recorder(Player):
         if variant.extrema:
             entry.after = {i: (args[i]._storage, args[i]._storage.version) for i in variant.extrema}
         self.entries.append(entry)
+
+    def _as_now(self, plan: Plan, args: list[Any], entry: Entry) -> list[Any]:
+        """The arguments with their numbers as they are now: a user may change what was passed before the tape runs
+        again, or backwards."""
+        entry.args = args
+        for a in args:
+            if a.__class__ is not Array and a.__class__ is not float and a.__class__ is not int:
+                check_copied(a)
+        return [a if a.__class__ is Array or a.__class__ is float or a.__class__ is int else kept(kind, a)
+                for a, kind in zip(args, plan.kinds, strict=True)]  # fmt: skip
 
     def _note_failed(self, entry: Entry, carries: bool) -> None:
         self._forward.keep(entry.args)
@@ -106,14 +134,20 @@ class Recorder(Player):
         args, plan = entry.args, entry.plan
         variant = plan.variant
         entry.seeds = entry.adjoint = seeds
-        entry.active, values, finals = variant.adjoint_reads(seeds)
+        entry.active, values, finals = variant.reads.get(seeds) or variant.adjoint_reads(seeds)
         if entry.device == "cpu" and variant.shipped is not None:
             entry.adjoint = variant.served(seeds, plan.contiguous, launches.packed(entry.dim)[0])
             _, values, finals = variant.adjoint_reads(entry.adjoint)
-        self._activate([args[i] for i in entry.active])
-        entry.needs = {i: entry.found[i] for i in values}
-        for need in entry.needs.values():
-            self._needed.setdefault(need, entry)
+        active = self._active
+        new = [args[i] for i in entry.active if args[i]._storage not in active]
+        if new:
+            self._activate(new)
+        found, needed = entry.found, self._needed
+        entry.needs = needs = {}
+        for i in values:
+            needs[i] = need = found[i]
+            if need not in needed:
+                needed[need] = entry
         if finals:
             entry.finals = {i: (args[i]._storage, -1) for i in finals}
 
@@ -151,7 +185,7 @@ class Recorder(Player):
         else:
             self._forward.add_call(write)
         self._forward.keep((target, source))
-        self._bump(target)
+        self._bump(target, clock.tick(), recording.outer(self))
         self.entries.append(entry)
         return True
 
@@ -188,8 +222,9 @@ class Recorder(Player):
             if a._storage not in own:
                 entry.needs[i] = (a._storage, a._storage.version)
                 self._needed.setdefault(entry.needs[i], entry)
+        now, outer = clock.tick(), recording.outer(self)
         for a in writes:
-            self._bump(a)
+            self._bump(a, now, outer)
         if forward is not None:
             self._forward.add_call(forward)
         else:

@@ -11,6 +11,7 @@ from ..errors import NonScalarLoss, TapeError, WrongShape
 from ..records import record
 from .arrays import Array
 from .content import device_memory, plain
+from .directions import read_directions
 from .elements import gradient_dtype
 from .entries import Entry
 from .memory import address_of, is_on_gpu, shown
@@ -91,6 +92,21 @@ def read_seeds(
             content = content.reshape(a._data.shape)
         result.append((a, content))
     return result
+
+
+def read_turns(
+    turns: Mapping[Array, Any], seeds: Mapping[Array, Any], count: int, known: Callable[[Array], Array]
+) -> dict[Array, Any]:  # fmt: skip
+    """How the weights of some arrays move, `count` directions in front."""
+    found, _ = read_directions(turns)
+    made = {known(a): content for a, content in found.items()}
+    for a, content in made.items():
+        if a not in seeds:
+            raise TapeError("an array whose weights move has none", advice="give its weights in grads={array: weights}")
+        if len(content) != count:
+            raise WrongShape(f"weights move along {len(content)} directions, and arrays along {count}",
+                             advice="give turns the axis that tangents have")  # fmt: skip
+    return made
 
 
 def _weights(a: Array, given: Any) -> Any:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import wraps
 from operator import is_not
 from sys import is_finalizing
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
@@ -26,7 +27,7 @@ from .memory import add_zero, is_on_gpu
 from .recorder import Recorder
 from .repeats import Kept, Repeat
 from .reverse import Sweep
-from .seeds import Asked, read_seeds
+from .seeds import Asked, read_seeds, read_turns
 from .storage import clock
 from .tangents import Push
 from .versions import STATE
@@ -219,29 +220,35 @@ class Tape(Recorder):
 
     @public
     @_in_turn
-    def hvp(self, loss: Array, tangents: Mapping[Array, Any]) -> dict[Array, Array]:
+    def hvp(
+        self, loss: Array | None = None, tangents: Mapping[Array, Any] = MappingProxyType({}), *,
+        grads: Mapping[Array, Any] | None = None, turns: Mapping[Array, Any] = MappingProxyType({}),
+    ) -> dict[Array, Array]:  # fmt: skip
         """Products of the Hessian of a one-element loss with directions: `tape.hvp(loss, {x: v}) -> {x: Hv}`.
 
         tangents: a direction in the shape of each array, or k of them along an axis in front, as for `jvp`. With
             several arrays the Hessian is that by all of them together. Gradients are left as they are.
+        grads: instead of a loss, that of Σ grads[a]·a, as for `backward`
+        turns: how these weights move along the directions, with their axis in front; they stay, unless told otherwise
         """
         if recording.records(self):
             raise TapeError("a tape cannot go back while it records", advice="leave its `with` block first")
-        read_seeds(loss, None, self._writer)
-        self._check_path(loss)
+        seeds = {self._known(a): content for a, content in read_seeds(loss, grads, self._writer)}
+        for a in seeds:
+            self._check_path(a)
         given, count = read_directions(tangents)
         directions = {self._known(a): content for a, content in given.items()}
         for a in directions:
             if not self._carries(a):
                 raise CutGradient("an array that has a direction does not require a gradient", self._entry_span(a),
                                   advice="mark it before it is launched with: requires_grad=True")  # fmt: skip
-        self._check_versions()
         number = len(next(iter(directions.values()))) if directions else 1
-        key = ("hvp", number, _place(loss), *map(_place, directions))
+        turned = read_turns(turns, seeds, number, self._known)
+        self._check_versions()
+        key = ("hvp", number, *[tuple(_place(a) for a in arrays) for arrays in (seeds, turned, directions)])
         curve = self._sweeps.get(key)
-        if curve is None:
-            ones = {self._known(loss): np.ones(loss._data.shape, loss._data.dtype)}
-            curve = self._sweeps[key] = Curve(self, ones, list(directions), number)
+        if curve is None or not curve.weigh(seeds, turned):
+            curve = self._sweeps[key] = Curve.of(self, seeds, list(directions), number, turned)
         curve.give(directions)
         launches.apply_settings()
         self._report(_run(curve.program), curve.codes)

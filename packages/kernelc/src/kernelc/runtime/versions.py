@@ -35,6 +35,8 @@ class Versions:
 
     _dry: Any = None
     """While steps are recorded that have run already (repeats.Dry)."""
+    _by_leaves = True
+    """Whether leaves carry, and what was written from them; else `_carries` knows."""
 
     @public
     def __init__(self, on_overwrite: str = "copy"):
@@ -126,20 +128,22 @@ class Versions:
                 for i in [i for i, need in noted.items() if need == old]:
                     noted[i] = new
 
-    def _bump(self, a: Array) -> None:
+    def _bump(self, a: Array, now: int, outer: Sequence[Versions]) -> None:
+        """A step has written an array; `outer` are the tapes around this one."""
         storage = a._storage
-        self._versions[storage] = now = clock.tick()
+        self._versions[storage] = now
         if self._dry is None:
             storage.wrote(now)
         else:
             storage.version = now
         if storage not in self._written:
-            self._ledger.mark(storage)
+            if storage not in self._ledger.busy:
+                self._ledger.mark(storage)
             self._written[storage] = None
-        for outer in recording.outer(self):
+        for around in outer:
             # A tape around this one does not see this launch: it must not go on with what it wrote.
-            if storage in self._active or storage in outer._active:
-                outer._ledger.foreign[storage] = "by a launch that an inner tape recorded"
+            if storage in self._active or storage in around._active:
+                around._ledger.foreign[storage] = "by a launch that an inner tape recorded"
 
     def _protect(self, targets: Sequence[Array], entry: Entry) -> None:
         """Copy what is about to be overwritten, if a reverse sweep will read it."""

@@ -9,8 +9,8 @@ as torch keeps the tensors that it saved for the reverse sweep.
 """
 
 from .calls import function
-from .followed import Followed, follow, followed
+from .followed import Followed, follow, followed, pulled
 from .once import once
 from .ops import op
 
-__all__ = ["Followed", "follow", "followed", "function", "once", "op"]
+__all__ = ["Followed", "follow", "followed", "function", "once", "op", "pulled"]

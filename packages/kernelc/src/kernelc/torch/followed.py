@@ -50,6 +50,14 @@ def follow(op: Followed, leaves: Sequence[torch.Tensor]) -> tuple[Any, ...]:
     return found
 
 
+def pulled(op: Followed, leaves: Sequence[torch.Tensor], grads: Some) -> tuple[Any, ...]:
+    """The gradients of an operation by its leaves, for the `backward` of a node of one's own: where torch keeps their
+    graph (create_graph=True), they are differentiated by `op.bend`.
+    """
+    found: tuple[Any, ...] = _Pull.apply(op, len(leaves), *leaves, *grads)  # type: ignore[no-untyped-call]
+    return found
+
+
 class _Looped(torch.autograd.Function):
     """Over a batch, one after the other; everything after the head is a tensor or None."""
 
@@ -113,7 +121,8 @@ class _Pull(_Looped):
     @staticmethod
     def backward(ctx: Any, *ways: Any) -> Any:
         given = ctx.saved_tensors
-        return (None, None, *_Bend.apply(ctx.op, ctx.n, *given, *ways, *[None] * (len(given) - ctx.n)))  # type: ignore[no-untyped-call]
+        found = _Bend.apply(ctx.op, ctx.n, *given, *ways, *[None] * (len(given) - ctx.n))  # type: ignore[no-untyped-call]
+        return (None, None, *[None if x is None else g for g, x in zip(found, given)])
 
     @staticmethod
     def jvp(ctx: Any, _op: Any, _n: Any, *ways: Any) -> Any:

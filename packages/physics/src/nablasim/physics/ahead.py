@@ -7,6 +7,8 @@ from kernelc import aot
 from nablasim.physics.geometry import mass_kernels as mass
 from nablasim.physics.geometry import shapes_kernels as shapes
 from nablasim.physics.laws import smoke_kernels as smoke
+from nablasim.physics.laws.articulated import abreast_back_kernels as abreast_back
+from nablasim.physics.laws.articulated import abreast_kernels as abreast
 from nablasim.physics.laws.articulated import link_bodies_kernels as link_bodies
 from nablasim.physics.laws.articulated import link_planes_kernels as link_planes
 from nablasim.physics.laws.articulated import robots_kernels as robots
@@ -87,6 +89,10 @@ AHEAD = [
     *(one for family in body_contacts.FAMILIES.values() for one in aot.kernels(*vars(family).values(), boxed=("dt",))),
     *aot.kernels(link_bodies, link_planes, robots, ties, boxed=("dt",), absent=("now.push",)),
     *aot.kernels(link_bodies.wrenches, absent=("rub",)),
+    # Robots side by side, with bodies to touch and without; their way back is a kernel of its own.
+    *(one for some in ((), ("now.push",)) for one in aot.kernels(abreast, adjoint=False, boxed=("dt",), absent=some)),
+    *(one for some in ((), ("now.push",), ("now.push", "out.push"))
+      for one in aot.kernels(abreast_back, adjoint=False, boxed=("dt",), absent=some)),
     # Robots that touch no plane, and those that touch bodies or themselves.
     *(one for some in (("c", "touch", "now.push"), ("c", "touch"), ("now.push",), ())
       for one in aot.kernels(robots.predict, robots.correct, boxed=("dt",), absent=some)),

@@ -96,8 +96,11 @@ def register(system: System) -> None:
     """Let a system from elsewhere take part in every scene that is built from now on."""
     known = {entry.name for s in SYSTEMS for entry in _entries(s)}
     taken = [entry.name for entry in _entries(system) if entry.name in known]
-    if taken or any(system.name == other.name for other in SYSTEMS):
-        raise ValueError(f"{', '.join(taken) or repr(system.name)}: there is one of that name already")
+    if taken:
+        raise ValueError(f"register: a system that is there already has {', '.join(map(repr, taken))}; "
+                         "names of columns and indices are given once")  # fmt: skip
+    if any(system.name == other.name for other in SYSTEMS):
+        raise ValueError(f"register: there is a system named {system.name!r} already: give this one another `name`")
     SYSTEMS.append(system)
 
 

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 import kernelc as kc
-from nablasim.physics.checks import finite
+from nablasim.physics.checks import finite, nearest
 from nablasim.physics.model.surfaces import Surface
 
 Real = NDArray[np.floating[Any]]
@@ -54,11 +54,15 @@ class Column:
 
 @dataclass(frozen=True)
 class Index:
-    """A whole-number array with `width` numbers per row: rows of the table `to`, or plain numbers if that is None."""
+    """A whole-number array with `width` numbers per row: rows of the table `to`, or plain numbers if that is None.
+
+    begins: the numbers say where rows begin, and may be one past the last where there are none.
+    """
 
     name: str
     to: str | None = None
     width: int = 1
+    begins: bool = False
 
     @property
     def table(self) -> str:
@@ -93,6 +97,12 @@ ACROSS = 1e-4
 """Central differences around zero may step across it by so much."""
 
 
+def shown(bounds: tuple[float | None, float | None]) -> str:
+    """Bounds as a part of what is printed; nothing where there are none."""
+    low, high = ("None" if b is None else f"{b:g}" for b in bounds)
+    return f", bounds=({low}, {high})" if bounds != (None, None) else ""
+
+
 @dataclass(frozen=True, eq=False)
 class Parameter:
     """A quantity that can be replaced and optimised, by name.
@@ -119,8 +129,7 @@ class Parameter:
         return tuple(self.value.shape)
 
     def __repr__(self) -> str:
-        low, high = ("" if b is None else f"{b:g}" for b in self.bounds)
-        return f"Parameter({self.name!r}, shape={self.shape}, unit={self.unit!r}, bounds=[{low}, {high}])"
+        return f"Parameter({self.name!r}, shape={self.shape}, unit={self.unit!r}{shown(self.bounds)})"
 
     def checked(self, numbers: Real) -> Real:
         """The numbers, if they are some that a scene would take as well."""
@@ -168,6 +177,13 @@ class Thing:
     """Of a robot: the row of each link among its nodes."""
 
 
+class Things(dict[str, Thing]):
+    """The objects of a scene by name. `things[name]` of one that is not there offers those that are."""
+
+    def __missing__(self, name: str) -> Thing:
+        raise KeyError(f"there is no object {name!r}: {nearest(name, self)}")
+
+
 @dataclass(frozen=True)
 class Mark:
     """How much a draft holds."""
@@ -186,7 +202,7 @@ class Draft:
     indices: dict[str, list[NDArray[np.int32]]] = field(default_factory=dict)
     constants: list[tuple[Place, Real]] = field(default_factory=list)
     parameters: dict[str, Parameter] = field(default_factory=dict)
-    things: dict[str, Thing] = field(default_factory=dict)
+    things: Things = field(default_factory=Things)
     surfaces: dict[str, Surface] = field(default_factory=dict)
     apart: set[frozenset[int]] = field(default_factory=set)
     """Pairs of rows of bodies that never touch."""
@@ -223,7 +239,7 @@ class Draft:
     def copy(self) -> Draft:
         """The same, to be written on independently."""
         return Draft(dict(self.count), {k: list(v) for k, v in self.indices.items()}, list(self.constants),
-                     dict(self.parameters), dict(self.things), dict(self.surfaces), set(self.apart))  # fmt: skip
+                     dict(self.parameters), Things(self.things), dict(self.surfaces), set(self.apart))  # fmt: skip
 
     def thing(
         self, name: str, kind: str, *rows: Rows, single: bool = False, links: Mapping[str, int] | None = None
@@ -244,8 +260,9 @@ class Draft:
         self.count[table] = start + count
         return Rows(table, start, count)
 
-    def index(self, name: str, values: ArrayLike) -> None:
+    def index(self, index: Index | str, values: ArrayLike) -> None:
         """The whole numbers of the rows that were added last: rows of the table they refer to, in the whole draft."""
+        name = index.name if isinstance(index, Index) else index
         self.indices.setdefault(name, []).append(np.array(values, np.int32))
 
     def whole(self, index: Index) -> NDArray[np.int32]:

@@ -167,6 +167,7 @@ def finish(draft: Draft, systems: Iterable[Any]) -> Layout:
     columns = {c.name: c for system in used for c in system.columns}
     kinds = {i.name: i for system in used for i in system.indices}
     indices = {name: draft.whole(kind) for name, kind in kinds.items()}
+    _check(draft, columns, kinds, indices)
     constants = tuple((place, value) for place, value in draft.constants if place.rows.count)
     # What goes nowhere has no effect: it is not offered.
     parameters = {}
@@ -179,6 +180,29 @@ def finish(draft: Draft, systems: Iterable[Any]) -> Layout:
                   dict(draft.surfaces))  # fmt: skip
 
 
+def _check(
+    draft: Draft, columns: Mapping[str, Column], kinds: Mapping[str, Index], indices: Mapping[str, NDArray[np.int32]]
+) -> None:
+    """Kernels do not look where indices lead: an adder that forgets one, or counts wrong, is told here."""
+    places = [*(p for p, _ in draft.constants), *(p for q in draft.parameters.values() for p in q.places)]
+    strange = [p.column for p in places if p.rows.count and p.column not in columns]
+    strange += [name for name, parts in draft.indices.items() if name not in kinds and any(map(len, parts))]
+    if strange:
+        raise ValueError(f"{strange[0]!r} was written, but no system has it: name it in `columns` or `indices` of one, "
+                         "and let laws.register know that one before the scene is built")  # fmt: skip
+    for name, kind in kinds.items():
+        rows, given = draft.count.get(kind.table, 0), indices[name]
+        if len(given) != rows:
+            raise ValueError(f"{name!r} was given for {len(given)} of the {rows} rows of {kind.table!r}: "
+                             "call draft.index with a number for each row")  # fmt: skip
+        if kind.to is None or not given.size:
+            continue
+        there = draft.count.get(kind.to, 0)
+        if given.min() < 0 or given.max() >= there + kind.begins:
+            wrong = given[(given < 0) | (given >= there + kind.begins)].flat[0]
+            raise ValueError(f"{name!r} points at row {wrong} of {kind.to!r}, which has {there}")
+
+
 def owner(layout: Layout, table: str, row: int) -> tuple[str, int]:
     """The object that a row of a table belongs to, and the row's number in it; in a batch the copy, too."""
     copy, row = divmod(row, layout.count[table])
@@ -186,4 +210,9 @@ def owner(layout: Layout, table: str, row: int) -> tuple[str, int]:
         rows = thing.rows.get(table)
         if rows is not None and rows.start <= row < rows.start + rows.count:
             return thing.name + (f" (copy {copy})" if layout.copies else ""), row - rows.start
-    raise KeyError((table, row))
+    # A law from elsewhere may have rows that belong to no object: then they are known by their parameters.
+    for parameter in layout.parameters.values():
+        for place in parameter.places:
+            if place.rows.table == table and place.rows.start <= row < place.rows.start + place.rows.count:
+                return parameter.name.rpartition(".")[0] or table, row - place.rows.start
+    return table, row

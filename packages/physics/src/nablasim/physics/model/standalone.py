@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 import kernelc as kc
 from nablasim.physics.checks import check_numbers, nearest
+from nablasim.physics.model.draft import shown
 from nablasim.physics.model.values import is_kernelc, is_torch, plain
 
 M = TypeVar("M", bound="Standalone")
@@ -39,8 +40,7 @@ class Quantity:
         return tuple(np.shape(self.value)) if not hasattr(self.value, "shape") else tuple(self.value.shape)
 
     def __repr__(self) -> str:
-        low, high = ("" if b is None else f"{b:g}" for b in self.bounds)
-        return f"Quantity({self.name!r}, shape={self.shape}, unit={self.unit!r}, bounds=[{low}, {high}])"
+        return f"Quantity({self.name!r}, shape={self.shape}, unit={self.unit!r}{shown(self.bounds)})"
 
 
 class Frames:

@@ -126,6 +126,22 @@ class Program:
             given |= {self.derived[name]: made[a].numpy() for name, a in self._results.items()}
         return given
 
+    def bend_gradients(self, columns: Values, bends: Mapping[str, Real]) -> dict[str, Real]:
+        """How the gradients by given columns move, where these do along `columns`, (1, rows, *element), and gradients
+        by given and derived columns that steps left behind by `bends`."""
+        given, derived = self._gradients
+        made = {name: bends.get(name, np.zeros_like(memory)) for name, memory in given.items()}
+        ways = {self.given[n]: columns.get(n, np.zeros_like(a)[None]) for n, a in made.items()
+                if self.given[n] in self._set_up}  # fmt: skip
+        if self._results and ways:
+            weights = {a: derived[name] for name, a in self._results.items()}
+            turns = {a: bends[name][None] for name, a in self._results.items() if name in bends}
+            found = self._set_up.hvp(tangents=ways, grads=weights, turns=turns)
+            for name, a in self.given.items():
+                if a in found:
+                    made[name] = made[name] + found[a].numpy()[0]
+        return made
+
     def limits(self) -> list[Limit]:
         """What limits an explicit step, with the parameters that are loaded."""
         if not self._limits:
@@ -275,6 +291,19 @@ class Segment:
         seeds = {**seeds, self.length: last}
         self.tape.backward(grads={self.states[k][name]: g for k, part in seeds.items() for name, g in part.items()})
         return {name: grad.copy() for name, grad in first.items()}
+
+    def bend(
+        self, moving: Mapping[Array, Real], start: Values, seeds: Mapping[int, Values], turns: Mapping[int, Values]
+    ) -> dict[Array, Real]:
+        """How gradients of Σ seeds·states by the start and other arrays move where these do, (1, rows, *element), and
+        seeds by `turns`."""
+        given = {**moving, **{self.states[0][name]: values for name, values in start.items()}}
+        weights = {self.states[k][name]: g for k, part in seeds.items() for name, g in part.items()}
+        moved = {self.states[k][name]: g[None] for k, part in turns.items() for name, g in part.items()}
+        for a in moved:
+            weights.setdefault(a, np.zeros_like(a.numpy()))
+        found = self.tape.hvp(tangents={a: v for a, v in given.items() if a in self.tape}, grads=weights, turns=moved)
+        return {a: values.numpy()[0] for a, values in found.items()}
 
     @cached_property
     def _ends(self) -> tuple[dict[str, Real], dict[str, Real]]:

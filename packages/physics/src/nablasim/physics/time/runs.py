@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from nablasim.physics.model import Real
+from nablasim.physics.model import Array, Real
 from nablasim.physics.time.checkpoints import Plan, backward_order
 from nablasim.physics.time.program import Program, Segment, Values
 from nablasim.physics.time.solvers.backward_euler import Solves
@@ -36,6 +36,8 @@ class Run:
     solves: Solves | None = None
     """How well the equations of the steps were solved, if there are any."""
     kept: dict[int, dict[str, Real]] = field(default_factory=dict)
+    starts: list[tuple[Values, Values]] = field(default_factory=list)
+    """How segments began, and moved there: of a `push` that keeps them."""
     _reached: Values = field(default_factory=dict)
     """The state that `_advance` came to."""
     _at: int = -1
@@ -93,11 +95,11 @@ class Run:
                 grads[name] = program.worlds(name, values)
             return grads, by_control
 
-    def push(self, columns: Values, control: Values) -> tuple[dict[str, Real], dict[str, Real]]:
+    def push(self, columns: Values, control: Values, keep: bool = False) -> tuple[dict[str, Real], dict[str, Real]]:
         """Run all steps with tangents: the frames, and how they move, (frames, k, rows, *element).
 
         `columns` and `control` are how the given columns and the start move, (k, rows, *element), and those that vary
-        in time, (k, steps, rows, *element). Nothing is kept but one segment.
+        in time, (k, steps, rows, *element). Nothing is kept but one segment; or, if asked to, how each begins and moves.
         """
         program, plan = self.program, self.plan
         with program.lock:
@@ -113,6 +115,8 @@ class Run:
             self._see(frames, 0, state)
             self._see(moved, 0, start)
             for segment in range(plan.segments):
+                if keep:
+                    self.starts.append((_copied(state), _copied(start)))
                 tape = self._run(segment, state)
                 low, high = plan.bounds(segment)
                 looked = list(self._frames(low, high))
@@ -125,6 +129,60 @@ class Run:
                     self._see(moved, step // self.frame, found[step - low])
                 state, start = tape.state(high - low), found[high - low]
             return frames, moved
+
+    def bend(self, seeds: Values, turns: Values, columns: Values, control: Values
+             ) -> tuple[dict[str, Real], dict[str, Real], dict[str, Real]]:  # fmt: skip
+        """How the gradients of `backward` move where given columns, the start and the control do, and seeds by `turns`;
+        and how the frames do. Directions have an axis of one in front, as for `push`; gradients have none.
+
+        Tangents go along all steps first; each segment then runs once more, and goes back with its own.
+        """
+        program, plan = self.program, self.plan
+        _, moved = self.push(columns, control, keep=True)
+        with program.lock:
+            program.clear_gradients()
+            moving = self._watched(columns)
+            bends: dict[str, Real] = {}
+            by_control = {name: np.zeros_like(values) for name, values in self.control.items()}
+            adjoint, bent = ({c.name: self._seed(given, plan.steps, c.name) for c in program.state_columns}
+                             for given in (seeds, turns))  # fmt: skip
+            for segment in reversed(range(plan.segments)):
+                state, start = self.starts.pop()
+                tape, (low, high) = self._run(segment, state), plan.bounds(segment)
+                weights, turned = ({step - low: {n: self._seed(given, step, n) for n in given}
+                                    for step in self._frames(low, high - 1)} for given in (seeds, turns))  # fmt: skip
+                found = tape.bend(moving | self._varied_ways(tape, low, control), start,
+                                  {**weights, high - low: adjoint}, {**turned, high - low: bent})  # fmt: skip
+                for name, a in (program.given | program.derived).items():
+                    if a in found:
+                        bends[name] = bends.get(name, 0) + found[a]
+                for k, arrays in enumerate(tape.varied):
+                    for n in (n for n in self.control if arrays[n] in found):
+                        by_control[n][(low + k) // self.hold] += program.worlds(n, found[arrays[n]])
+                adjoint = self._back(tape, segment, seeds, adjoint,
+                                     {n: np.zeros_like(values) for n, values in by_control.items()})  # fmt: skip
+                bent = {n: found.get(tape.states[0][n], np.zeros_like(g)) for n, g in bent.items()}
+                if not low % self.frame:
+                    bent = {n: g + self._seed(turns, low, n) for n, g in bent.items()}
+            grads = {n: program.worlds(n, a) for n, a in program.bend_gradients(columns, bends).items()}
+            for name, values in by_control.items():
+                grads[name] = grads.get(name, 0) + values.sum(axis=0)
+            return grads | {name: program.worlds(name, values) for name, values in bent.items()}, by_control, moved
+
+    def _watched(self, columns: Values) -> dict[Array, Real]:
+        """Directions of everything that steps read and that is differentiated by: zero, where it does not move."""
+        program = self.program
+        arrays = [a for a in (*program.given.values(), *program.derived.values()) if a.requires_grad]
+        still = {a: np.zeros_like(a.numpy())[None] for a in arrays}
+        return still | program.tangents({n: way for n, way in columns.items() if n in program.given})
+
+    def _varied_ways(self, tape: Segment, low: int, control: Values) -> dict[Array, Real]:
+        """The same of what varies in time, in the steps of a segment from `low` on."""
+        return {arrays[n]: control[n][:, (low + k) // self.hold] if n in control else np.zeros_like(values)[None]
+                for k, arrays in enumerate(tape.varied) for n, values in self._contents(arrays)}  # fmt: skip
+
+    def _contents(self, arrays: Mapping[str, Array]) -> list[tuple[str, Real]]:
+        return [(n, arrays[n].numpy()) for n in self.control if arrays[n].requires_grad]
 
     # -- forward
     def _own(self) -> None:

@@ -71,7 +71,8 @@ class Settings:
 def _more_parts(model: Model, dt: float, error: StepTooLarge) -> int:
     """How many substeps a rollout takes by itself. Others than cloth are refused: one looks at how stiff they are."""
     parts = int(np.ceil(dt / (0.9 * error.limit)))
-    if model.layout.things[error.thing].kind != "cloth" or parts > MOST_PARTS:
+    thing = model.layout.things.get(error.thing)
+    if thing is None or thing.kind != "cloth" or parts > MOST_PARTS:
         raise error
     warn(
         f"{error.thing!r}: cloth is light and stiff in its plane, and dt = {dt:g} s is beyond its limit of about "

@@ -71,7 +71,7 @@ def rollout(
             return Trajectory(model.layout, times, dict(zip(op.names, frames)), op.solves, model, dt / parts)
     leaves = Leaves(model, control, steps)
     run = how.run(leaves)
-    return Trajectory(model.layout, times, _run(run, leaves), run.solves, model, run.dt)
+    return Trajectory(model.layout, times, _run(run, leaves, how), run.solves, model, run.dt)
 
 
 def stable_dt(model: Model) -> float:
@@ -86,7 +86,7 @@ def stable_dt(model: Model) -> float:
 
 
 # -- the one operation
-def _run(run: Run, leaves: Leaves) -> dict[str, Any]:
+def _run(run: Run, leaves: Leaves, how: Settings) -> dict[str, Any]:
     names = [c.name for c in run.program.state_columns]
     values = leaves.asking
     tape = kc.Tape.current()
@@ -96,8 +96,10 @@ def _run(run: Run, leaves: Leaves) -> dict[str, Any]:
         raise TypeError("a kernelc array requires a gradient, but no tape is open: write `with kc.Tape() as tape:`")
     if values:
         from nablasim.physics.time.autograd import differentiable
+        from nablasim.physics.time.transforms import Rolling
 
-        return differentiable(run, names, lambda seeds: leaves.gradients(*run.backward(seeds)), values)
+        again = Rolling(leaves.model, leaves.control, how, [name for name, _, _ in leaves.wanted])
+        return differentiable(run, names, lambda seeds: leaves.gradients(*run.backward(seeds)), values, again)
     frames = run.forward()
     if find_spec("torch") is None:
         return frames

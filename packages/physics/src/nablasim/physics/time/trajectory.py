@@ -45,7 +45,7 @@ class Trajectory:
         return len(self.times)
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self.state(0))
+        return iter(State(self.layout, self.columns))
 
     def __getitem__(self, name: str) -> Part:
         if name not in self.layout.things:

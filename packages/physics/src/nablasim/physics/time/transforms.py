@@ -48,8 +48,11 @@ class Rolling:
             self.run(values)
         assert self._last is not None
         _, run, leaves = self._last
-        given = {name: np.ascontiguousarray(g) for name, g in zip(self.names, seeds) if g is not None}
+        given = {name: np.ascontiguousarray(g) for name, g in zip(self._columns(run), seeds) if g is not None}
         return leaves.gradients(*run.backward(given))
+
+    def _columns(self, run: Run) -> list[str]:
+        return [c.name for c in run.program.state_columns]
 
     def push(self, values: list[Real], ways: Sequence[Any]) -> list[Real]:
         given = {name: np.asarray(way) for name, way in zip(self.by, ways) if way is not None}
@@ -58,6 +61,17 @@ class Rolling:
         _, moved = pushing(leaves, self.how).push(*directed(leaves, given, count))
         return [np.ascontiguousarray(np.moveaxis(a, 1, 0)) for a in moved.values()]
 
-    def bend(self, *given: Any) -> tuple[list[Real], list[Real]]:
-        raise TypeError("ph.rollout has no second derivatives: take differences of the gradient, or of ph.jvp; kernels "
-                        "of your own have them (tape.hvp)")  # fmt: skip
+    def bend(
+        self, values: list[Real], seeds: Sequence[Any], ways: Sequence[Any], turns: Sequence[Any]
+    ) -> tuple[list[Real], list[Real]]:
+        if not self.how.integrator.explicit:
+            raise TypeError("rollouts of backward Euler have no second derivatives: take differences of the gradient, "
+                            "or of ph.jvp")  # fmt: skip
+        leaves = self._leaves(values, self.by)
+        run = self.how.run(leaves)
+        given = {name: np.zeros((1, *np.shape(v))) if way is None else np.asarray(way)[None]
+                 for name, v, way in zip(self.by, values, ways)}  # fmt: skip
+        weights, turned = ({name: np.ascontiguousarray(g) for name, g in zip(self._columns(run), some) if g is not None}
+                           for some in (seeds, turns))  # fmt: skip
+        by_column, by_control, moved = run.bend(weights, turned, *directed(leaves, given, 1))
+        return leaves.gradients(by_column, by_control), [np.ascontiguousarray(a[:, 0]) for a in moved.values()]

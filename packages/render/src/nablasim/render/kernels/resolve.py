@@ -1,4 +1,8 @@
-"""From tiles to pictures: gather the samples of each pixel, and finish what the loops over faces have summed."""
+"""From tiles to pictures: gather the samples of each pixel, and finish what the loops over faces have summed.
+
+All pictures end here, and here their second derivatives are refused: the rules of coverage.py, and weights that need no
+gradient because they move nothing to first order, are right once.
+"""
 
 import kernelc as kc
 from nablasim.render.kernels.coverage import alpha_of
@@ -21,7 +25,7 @@ def behind_pixel(background: kc.Array[kc.float3, 3], b, i, j):
     return background[b % background.shape[0], i % background.shape[1], j % background.shape[2]]
 
 
-@kc.kernel
+@kc.kernel(curvature=False)
 def resolve_alpha(inverse: kc.Array[float, 3], tiles_x: int, sampling: int, image: kc.Array[float, 3]):
     """The mean of 1 - Π(1 - D) over the samples of each pixel."""
     b, i, j = kc.tid()
@@ -32,7 +36,7 @@ def resolve_alpha(inverse: kc.Array[float, 3], tiles_x: int, sampling: int, imag
     image[b, i, j] = total / float(sampling * sampling)
 
 
-@kc.kernel
+@kc.kernel(curvature=False)
 def resolve_soft(
     sums: Sums,
     top: kc.Array[float, 3],
@@ -63,7 +67,7 @@ def resolve_soft(
     image[b, i, j] = mean / float(sampling * sampling)
 
 
-@kc.kernel
+@kc.kernel(curvature=False)
 def resolve_seen(
     colour: kc.Array[kc.float4, 3],
     seen: kc.Array[int, 3],
@@ -92,7 +96,7 @@ def resolve_seen(
     image[b, i, j] = mean / float(sampling * sampling)
 
 
-@kc.kernel
+@kc.kernel(curvature=False)
 def resolve_depth(
     depth: kc.Array[float, 3], seen: kc.Array[int, 3], nothing: float, tiles_x: int, sampling: int,
     image: kc.Array[float, 3],
@@ -112,7 +116,7 @@ def resolve_depth(
 def mean_kernel(vector: type):
     """The kernel that takes means of vectors of one kind."""
 
-    @kc.kernel
+    @kc.kernel(curvature=False)
     def mean_of_seen(
         values: kc.Array[vector, 3], seen: kc.Array[int, 3], unit: float, tiles_x: int, sampling: int,
         image: kc.Array[vector, 3],
@@ -135,7 +139,7 @@ resolve_normals = mean_kernel(kc.float3)
 resolve_flow = mean_kernel(kc.float2)
 
 
-@kc.kernel
+@kc.kernel(curvature=False)
 def resolve_index(
     seen: kc.Array[int, 3], part: int, tiles_x: int, sampling: int, numbers: kc.Array[int], image: kc.Array[int, 3]
 ):

@@ -163,20 +163,20 @@ class Problem:
         return sums.slopes()
 
     def _slopes_of_threes(self, u: Vector, frames: int, step: float, keep: bool) -> Slopes | None:
-        """By differences: the point, and one on each side of it, for one coordinate after the other."""
+        """By differences: the point, and one on each side of it in every direction, three runs at a time."""
         points, n, m = self._beside(u, step), self.space.size, self.bound.target.shape[1]
+        filled = np.concatenate([points, np.repeat(points[:1], -len(points) % 3, axis=0)])
+        rows = np.concatenate([self.differences(filled[k : k + 3], frames) for k in range(0, len(filled), 3)])
+        works = np.isfinite(rows[:, 0, 0])
+        if not works[0]:
+            return None
         J = np.zeros((n, frames, m))
         for j in range(n):
-            three = points[[0, 1 + j, 1 + n + j]]
-            rows = self.differences(three, frames).astype(np.float64)
-            works = np.isfinite(rows[:, 0, 0])
-            if not works[0]:
-                return None
-            used = np.where(works, np.arange(3), 0)  # Where one side fails the other does.
-            width = three[used[1], j] - three[used[2], j]
-            J[j] = (rows[used[1]] - rows[used[2]]) / (width or 1.0)
+            plus, minus = (k if works[k] else 0 for k in (1 + j, 1 + n + j))  # Where one side fails the other does.
+            width = points[plus, j] - points[minus, j]
+            J[j] = (rows[plus].astype(np.float64) - rows[minus]) / (width or 1.0)
         sums = Sums(u, frames, n, m, self.bound.target.dtype if keep else None)
-        sums.add(range(frames), rows[0], J)
+        sums.add(range(frames), rows[0].astype(np.float64), J)
         return sums.slopes()
 
     def jacobian(

@@ -7,7 +7,8 @@ so that steps into them are refused.
 Where some combinations of parameters are known much better than others, the misfit is a valley that is narrow, long
 and not straight: a step along it ends on its slope. From there, steps back to the floor with the same J cost three runs
 each, and a new J costs two for each parameter. They are damped such that what is hardly known stays where it is. Of few
-parameters an exact J costs less than these steps: the next one starts from the slope of the valley.
+parameters an exact J costs less than these steps: the next one starts from the slope of the valley. It costs little more
+than a run, too: while steps gain what they should, the boldest one is tried alone, and its J found with it.
 """
 
 from __future__ import annotations
@@ -31,6 +32,10 @@ FEW = 8
 """Parameters of which tangents cost less than steps back."""
 RIGHT = 0.9
 """Of what a step should gain: where it gains as much, there is nothing to correct."""
+SAME = 1e-12
+"""Sums of squares that differ by less are the same but for rounding: to follow it leads nowhere."""
+ALIKE = 1e-2
+"""Steps that differ by less than this part of them gain as much, or as little."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,7 +70,7 @@ def refine(
     slopes = problem.slopes(u, frames, keep=True)
     if slopes is None:
         return Refined(u, None, damping, 0, False, "the simulation fails there")
-    enough = good**2 * float(problem.bound.pace[:frames].sum())
+    enough, bold = good**2 * float(problem.bound.pace[:frames].sum()), _is_cheap(problem)
     for step in range(steps):
         if on_step is not None:
             on_step(step, slopes)
@@ -73,7 +78,11 @@ def refine(
             return Refined(u, slopes, damping, step, True, f"frames are less than {good:g} pixels off")
         if distance(problem, slopes) <= tolerance:
             return Refined(u, slopes, damping, step, True, f"within {tolerance:g} standard deviations of the minimum")
-        moved, damping = _step(problem, slopes, frames, damping)
+        after = _boldest(problem, slopes, frames, damping) if bold else None
+        if after is not None:
+            u, slopes, damping = after.u, after, max(LEAST, damping * FACTORS[0])
+            continue
+        moved, damping, bold = _step(problem, slopes, frames, damping)
         if moved is None:
             # Nothing is lower: as near as rounding and kinks allow.
             return Refined(u, slopes, 1e-2, step, True, "no step lowers the loss any more")
@@ -95,22 +104,38 @@ def distance(problem: Problem, slopes: Slopes) -> float:
     return float(np.sqrt(max(g @ np.linalg.solve(H, g), 0.0) / variance))
 
 
-def _step(problem: Problem, slopes: Slopes, frames: int, damping: float) -> tuple[Vector | None, float]:
-    before = slopes.squares.sum()
+def _boldest(problem: Problem, slopes: Slopes, frames: int, damping: float) -> Slopes | None:
+    """The slopes after the least damped step; None if it gains less than it should."""
+    point = _moved(problem, slopes, max(LEAST, damping * FACTORS[0]))
+    gain = _gain(slopes, point)
+    if gain <= SAME * slopes.squares.sum():
+        return None
+    after = problem.slopes(point, frames, keep=True)
+    return after if after is not None and slopes.squares.sum() - after.squares.sum() >= RIGHT * gain else None
+
+
+def _step(problem: Problem, slopes: Slopes, frames: int, damping: float) -> tuple[Vector | None, float, bool]:
+    """The best point of three, its λ, and whether the boldest of them gained what it should; None if none is lower."""
+    before, failed = slopes.squares.sum(), None
     while damping < MOST:
         tried = np.clip(damping * FACTORS, LEAST, MOST)
         points = np.stack([_moved(problem, slopes, d) for d in tried])
         if np.array_equal(points[-1], slopes.u):
             break  # The shortest of the steps is below rounding.
+        if failed is not None and np.abs(points[-1] - failed).max() <= ALIKE * np.abs(failed - slopes.u).max():
+            damping *= 1000
+            continue
+        first = points[0]
         if slopes.J is None:
             sums = problem.misfits(points, frames).sum(axis=1)
         else:
             points, sums = _to_the_floor(problem, slopes, frames, tried, points)
         best = int(np.argmin(sums))
-        if sums[best] < before:
-            return points[best], float(tried[best])
-        damping *= 1000
-    return None, damping
+        if before - sums[best] > SAME * before:
+            right = _is_cheap(problem) and before - sums[0] >= RIGHT * _gain(slopes, first)
+            return points[best], float(tried[best]), bool(right)
+        damping, failed = damping * 1000, first
+    return None, damping, False
 
 
 def _to_the_floor(

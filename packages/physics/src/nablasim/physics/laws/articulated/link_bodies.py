@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from nablasim.physics.model import Array, Arrays, Step
 
 Floats = NDArray[np.float64]
-LINKED, LINK = Index("bodies.linked"), Index("bodies.link", to="link_bodies")
+LINKED, LINK = Index("bodies.linked"), Index("bodies.link", to="link_bodies", begins=True)
 BODY, NODE, ROBOT = (
     Index(f"link_bodies.{name}", to=to) for name, to in (("body", "bodies"), ("node", "nodes"), ("robot", "robots"))
 )

@@ -35,7 +35,7 @@ NORMAL = Column("link_planes.normal", kc.float3, role="derived")
 
 
 GRIP = Column("link_planes.grip", role="derived")
-TOUCH_FIRST, TOUCH_COUNT = Index("robots.touch_first", to="link_planes"), Index("robots.touch_count")
+TOUCH_FIRST, TOUCH_COUNT = Index("robots.touch_first", to="link_planes", begins=True), Index("robots.touch_count")
 ORDER = Index("link_planes.order", to="link_planes")
 STICK = {"float64": 1e6, "float32": 1e3}
 """How much faster than a step friction brakes what it can hold."""

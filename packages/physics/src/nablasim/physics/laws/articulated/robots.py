@@ -8,6 +8,7 @@ import numpy as np
 
 import kernelc as kc
 from nablasim.physics.errors import NotConverged
+from nablasim.physics.laws.articulated import abreast
 from nablasim.physics.laws.articulated import robots_kernels as kernels
 from nablasim.physics.laws.articulated.bundles import Composite, Motion, Poses, Touch
 from nablasim.physics.laws.articulated.link_bodies import pushes
@@ -94,11 +95,20 @@ class Robots(System):
         kc.launch(kernels.tolerances, a.rows("robots"), [TOLERANCE[a.real]], [a[TOL]])
 
     def advance(self, s: Step) -> None:
+        import os
+        push = pushes(s)
+        if touching(s.base) is None and os.environ.get("ABREAST", "1") == "1":
+            abreast.advance(s, push, lambda q, qd: self._advance(s, push, q, qd))
+        else:
+            self._advance(s, push, s.next(Q), s.next(QD))
+
+    def _advance(self, s: Step, push: Array | None, q_next: Array, qd_next: Array) -> None:
+        """A step by kernels whose gradients are those that kernelc makes."""
         n, dofs = s.rows("robots"), s.rows("dofs")
         t, g, b, d = tree(s.base), rig(s.base), masses(s.base), drives(s)
         p, q_mid = memory(s, Poses), s.scratch("robots.q_mid", s.rows("coords"))
         kc.launch(kernels.middle, n, [t, g, s[Q], s[QD], s.dt], [q_mid, p], parts=s.parts)
-        start, x, guess = now(s[Q], s[QD], pushes(s)), solved(s), s.scratch("robots.guess", dofs)
+        start, x, guess = now(s[Q], s[QD], push), solved(s), s.scratch("robots.guess", dofs)
         c = touching(s.base)
         still = [t, b, d, p, memory(s, Motion), memory(s, Composite), c, touch_memory(s, c), x, start, s.dt]
         kc.launch(kernels.predict, n, still, [guess], parts=s.parts)
@@ -109,7 +119,7 @@ class Robots(System):
         kc.launch(kernels.half_way, dofs, [s[QD], a, s.dt], [mid])
         a = self._corrected(s, p, c, start, kind(v=mid, a=guess, L=x.L, hold=x.hold))
         rate = s.scratch("robots.rate", dofs)
-        kc.launch(kernels.finish, n, [t, g, d, now(s[Q], s[QD]), a, s.dt], [rate, s.next(Q), s.next(QD)], parts=s.parts)
+        kc.launch(kernels.finish, n, [t, g, d, now(s[Q], s[QD]), a, s.dt], [rate, q_next, qd_next], parts=s.parts)
 
     def _corrected(self, s: Step, p: Any, c: Any, start: Any, guess: Any) -> Array:
         a = s.scratch("robots.a", s.rows("dofs"))

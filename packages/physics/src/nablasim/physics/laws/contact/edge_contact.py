@@ -27,7 +27,8 @@ if TYPE_CHECKING:
 
 ENDS = Index("touch_edges.ends", to="touch_vertices", width=2)
 EDGE_WORLD = Index("touch_edges.world", to="touch_worlds")
-NEAR_START, NEAR_COUNT = Index("touch_edges.near_start", to="touch_near_edges"), Index("touch_edges.near_count")
+NEAR_START = Index("touch_edges.near_start", to="touch_near_edges", begins=True)
+NEAR_COUNT = Index("touch_edges.near_count")
 NEAR = Index("touch_near_edges.edge", to="touch_edges")
 
 SHARE = 12

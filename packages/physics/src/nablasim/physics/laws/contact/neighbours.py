@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 BODY, WORLD = Index("swarm.body", to="bodies"), Index("swarm.world", to="body_worlds")
 ROUNDNESS, SMOOTHING = Index("swarm.roundness"), Column("swarm.smoothing")
 FAMILIES = ("shape", "mesh")
-START = {family: Index(f"body_worlds.{family}_start", to=f"{family}_pairs") for family in FAMILIES}
+START = {family: Index(f"body_worlds.{family}_start", to=f"{family}_pairs", begins=True) for family in FAMILIES}
 COUNT = {family: Index(f"body_worlds.{family}_count") for family in FAMILIES}
 Ints = NDArray[np.int_]
 

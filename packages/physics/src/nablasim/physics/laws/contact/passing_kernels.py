@@ -12,7 +12,14 @@ from nablasim.physics.laws.contact.body_contacts_kernels import Pairs
 from nablasim.physics.laws.contact.body_edges_kernels import is_near
 from nablasim.physics.laws.rigid.bodies_kernels import State
 from nablasim.physics.laws.rigid.spans_kernels import grid_spans, mesh_spans, shape_spans
-from nablasim.physics.laws.rigid.surfaces_kernels import FAR, Surfaces, grid_surface, mesh_surface, shape_surface
+from nablasim.physics.laws.rigid.surfaces_kernels import (
+    FAR,
+    Surfaces,
+    grid_surface,
+    ground_at,
+    mesh_surface,
+    shape_surface,
+)
 
 HOLLOW = 0.02
 """How thin the wall of a mesh, or of a grid of distances, may be, as a part of the radius of the ball that holds it."""
@@ -22,6 +29,9 @@ LOOKS = 1024
 """At how many places of its way a point, or an edge, is looked at, at most."""
 STRIDE = 0.8
 """Part of the distance from the surface by which a point goes on: distances on a grid are not quite exact."""
+GRAZE = 0.1
+"""How deep something has been that comes out again within a step, as a part of the radius of the smaller of the balls
+that hold the two: what grazes a corner is let pass, and what shoots through it is not."""
 
 
 @kc.func
@@ -32,10 +42,8 @@ def thinness(kind: int, a: float, b: float, c: float, radius: float) -> float:
         thin = min(a, min(b, c))
     elif kind == CYLINDER or kind == CONE:
         thin = min(2.0 * a, b)
-    elif kind == MESH or kind == GRID:
+    elif kind == MESH or kind == GRID or kind == FIELD:  # All below a field is ground, but ridges may be thin.
         thin = HOLLOW * radius
-    elif kind == FIELD:
-        thin = FAR  # All below is ground.
     return thin
 
 
@@ -65,47 +73,79 @@ def through_ball(ball: kc.float4, p: kc.float3, step: kc.float3):
     return low, high
 
 
+@kc.func
+def grid_side(surfaces: Surfaces, b: int, p: kc.float3, reach: float):
+    """On which side of a grid's surface p is, and about how far. Of ground only what is above or below p is asked: the
+    nearest slope is not known that well from far away."""
+    gap, n, g = FAR + 0.0 * p.x, kc.float3(), surfaces.grids
+    if surfaces.kind[b] == FIELD:
+        x, z = (p.x - g.origin[b].x) / g.spacing[b].x, (p.z - g.origin[b].z) / g.spacing[b].z
+        if x >= 0.0 and x <= float(g.cells[b, 0] - 1) and z >= 0.0 and z <= float(g.cells[b, 2] - 1):
+            height, n = ground_at(g, b, x, z)
+            gap = (p.y - height) * n.y
+    else:
+        gap, n = grid_surface(surfaces, b, p, reach)
+    return gap, n
+
+
 def kernels(surface, spans):
     """The kernel for surfaces of this family."""
 
     @kc.func
-    def goes_through(surfaces: Surfaces, b: int, p: kc.float3, step: kc.float3, thin: float) -> int:
-        """Whether a point that moves by a step comes to where it would be pushed out behind the surface."""
-        reach, found = kc.length(step), 0
-        least = 0.125 * thin / reach
-        s, end = through_ball(surfaces.bound[b], p, step)
+    def goes_through(
+        surfaces: Surfaces, b: int, p: kc.float3, step: kc.float3, ball: float, thin: float, graze: float
+    ) -> int:
+        """Whether a ball that moves by a step comes to where it would be pushed out behind the surface, or was deep
+        inside between the two ends of its way."""
+        reach, found, deepest = kc.length(step), 0, 0.0
+        least, most = 0.125 * thin / reach, 1.0
+        if surfaces.kind[b] == FIELD:
+            most = thin / reach  # What is known there is the distance from the slope that is near.
+        bound = surfaces.bound[b]
+        s, end = through_ball(kc.float4(bound[0:3], bound.w + ball), p, step)
         if s <= end:
-            away, m = surface(surfaces, b, p + step * s, reach)
-            inside, looks = 1 if away < 0.0 else 0, 0
+            away, m = surface(surfaces, b, p + step * s, reach + ball)
+            inside, looks = 1 if away < ball else 0, 0
+            came = inside == 0
             while s < end and looks < LOOKS and found == 0:
                 looks += 1
-                s = min(end, s + max(least, STRIDE * kc.abs(away) / reach if away < FAR else 0.0))
-                away, n = surface(surfaces, b, p + step * s, reach)
-                if away < 0.0 and inside == 0:
+                stride = STRIDE * kc.abs(away - ball) / reach if away < FAR else 0.0
+                s = min(end, s + min(max(least, stride), most))
+                away, n = surface(surfaces, b, p + step * s, reach + ball)
+                deepest = max(deepest, ball - away)
+                if away < ball and inside == 0:
                     inside, m = 1, n
                 elif inside == 1 and away < reach and kc.dot(m, n) < -0.5:
                     found = 1  # On the far side.
+            if came and away >= ball and deepest > graze:
+                found = 1
         return found
 
     @kc.func
     def edge_goes_through(
         surfaces: Surfaces, b: int, p: kc.float3, q: kc.float3, to_p: kc.float3, to_q: kc.float3, radius: float,
-        thin: float,
+        thin: float, graze: float,
     ) -> int:  # fmt: skip
         """The same of the middle of what is inside of an edge from p to q."""
         reach, found, inside, m = max(kc.length(to_p), kc.length(to_q)), 0, 0, kc.float3()
         if is_near(surfaces.bound[b], p, q - p, radius + reach):
+            came, deepest, now = True, 0.0, 0.0
             looks = min(LOOKS, 1 + int(kc.ceil(4.0 * reach / thin)))
             for k in range(looks + 1):
                 s = float(k) / float(looks)
                 start = p + to_p * s
                 along = q + to_q * s - start
+                now = 0.0
                 for s0, s1, _f0, _f1 in spans(surfaces, b, start, along, radius):
-                    _away, n = surface(surfaces, b, start + along * (0.5 * (s0 + s1)), radius + reach)
+                    away, n = surface(surfaces, b, start + along * (0.5 * (s0 + s1)), radius + reach)
+                    now = max(now, radius - away)
                     if inside == 0:
-                        inside, m = 1, n
+                        inside, m, came = 1, n, k > 0
                     elif kc.dot(m, n) < -0.5:
                         found = 1
+                deepest = max(deepest, now)
+            if came and now <= 0.0 and deepest > graze:
+                found = 1
         return found
 
     @kc.kernel(lanes=0)
@@ -117,6 +157,7 @@ def kernels(surface, spans):
         a, b, points, edges = pairs.one[r], pairs.other[r], surfaces.points, surfaces.edges
         size, ball_a, ball_b = surfaces.size[b], surfaces.bound[a], surfaces.bound[b]
         thin = thinness(surfaces.kind[b], size.x, size.y, size.z, ball_b.w)
+        graze = GRAZE * min(ball_a.w, ball_b.w)
         start = seen(before, a, b, ball_a[0:3])
         way = seen(after, a, b, ball_a[0:3]) - start
         spun = turned(before, after, a, b) * ball_a.w
@@ -131,7 +172,7 @@ def kernels(surface, spans):
                         step = seen(after, a, b, points.local[i]) - p
                         moved = kc.length(step)
                         if moved > SLOW * thin:
-                            found = goes_through(surfaces, b, p, step, thin)
+                            found = goes_through(surfaces, b, p, step, points.ball[i], thin, graze)
                 for i in range(edges.start[a], edges.start[a] + edges.count[a]):
                     if found == 0:
                         j, k = edges.ends[i, 0], edges.ends[i, 1]
@@ -139,7 +180,7 @@ def kernels(surface, spans):
                         to_p, to_q = seen(after, a, b, points.local[j]) - p, seen(after, a, b, points.local[k]) - q
                         moved = max(kc.length(to_p), kc.length(to_q))
                         if moved > SLOW * thin:
-                            found = edge_goes_through(surfaces, b, p, q, to_p, to_q, points.ball[j], thin)
+                            found = edge_goes_through(surfaces, b, p, q, to_p, to_q, points.ball[j], thin, graze)
                 if found == 1:
                     speed = 1 + int(min(1e6, moved / dt) * 1000.0)
                     if speed > passed[r, 0]:
@@ -151,5 +192,5 @@ def kernels(surface, spans):
 FAMILIES = {
     "shape": kernels(shape_surface, shape_spans),
     "mesh": kernels(mesh_surface, mesh_spans),
-    "grid": kernels(grid_surface, grid_spans),
+    "grid": kernels(grid_side, grid_spans),
 }

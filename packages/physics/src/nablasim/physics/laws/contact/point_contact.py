@@ -27,7 +27,8 @@ if TYPE_CHECKING:
 
 VERTEX = Index("touch_points.vertex", to="touch_vertices")
 POINT_WORLD = Index("touch_points.world", to="touch_worlds")
-NEAR_START, NEAR_COUNT = Index("touch_points.near_start", to="touch_near_points"), Index("touch_points.near_count")
+NEAR_START = Index("touch_points.near_start", to="touch_near_points", begins=True)
+NEAR_COUNT = Index("touch_points.near_count")
 NEAR = Index("touch_near_points.point", to="touch_points")
 
 ROOM, SHARE = 64, 8

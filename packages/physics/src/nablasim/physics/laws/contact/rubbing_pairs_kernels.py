@@ -58,17 +58,6 @@ def sliding(m: Motion, a: int, b: int, arm: kc.float3, brace: kc.float3) -> kc.f
 
 
 @kc.func
-def list_point(bodies: Bodies, ahead: Motion, t: Touches, w: int, two: kc.int2, arm: kc.float3, brace: kc.float3,
-               n: kc.float3, law: kc.float4, give: kc.float2):  # fmt: skip
-    """List a point of two bodies, if it may be pressed."""
-    if law.w > 0.0 or give.y > 0.0:
-        free = sliding(ahead, two.x, two.y, arm, brace)
-        a = two.x if gives_way(bodies.motion[two.x]) else -1
-        b = two.y if gives_way(bodies.motion[two.y]) else -1
-        note(t, w, a, b, arm, brace, n, free, law, give)
-
-
-@kc.func
 def two_speeds(ahead: Motion, before: Motion, y: Motion, two: kc.int2, arm: kc.float3, brace: kc.float3):
     """The velocity with the solution before, and with y."""
     v = sliding(ahead, two.x, two.y, arm, brace)
@@ -76,12 +65,16 @@ def two_speeds(ahead: Motion, before: Motion, y: Motion, two: kc.int2, arm: kc.f
 
 
 @kc.func
-def add(lack: Forces, two: kc.int2, arm: kc.float3, brace: kc.float3, push: kc.float3):
-    """Take a push on the first of two bodies, and its opposite on the other, out of what they lack."""
-    kc.atomic_sub(lack.f, two.x, push)
-    kc.atomic_add(lack.f, two.y, push)
-    kc.atomic_sub(lack.torque, two.x, kc.cross(arm, push))
-    kc.atomic_add(lack.torque, two.y, kc.cross(brace, push))
+def add(bodies: Bodies, lack: Forces, two: kc.int2, arm: kc.float3, brace: kc.float3, push: kc.float3):
+    """Take a push on the first of two bodies, and its opposite on the other, out of what they lack. What does not give
+    way lacks nothing: or its y, which is zero, would seem to move with all that pushes it."""
+    a, b = two.x, two.y
+    if gives_way(bodies.motion[a]):
+        kc.atomic_sub(lack.f, a, push)
+        kc.atomic_sub(lack.torque, a, kc.cross(arm, push))
+    if gives_way(bodies.motion[b]):
+        kc.atomic_add(lack.f, b, push)
+        kc.atomic_add(lack.torque, b, kc.cross(brace, push))
 
 
 def kernels(surface, edges, turned):
@@ -103,62 +96,51 @@ def kernels(surface, edges, turned):
             at = centre - n * (ball + 0.5 * gap)
         return gap, at, n
 
+    @kc.func
+    def pressed(bodies: Bodies, surfaces: Surfaces, pairs: Pairs, ahead: Motion, r: int, dt: float):
+        """The points and edges of row r that may be pressed: the two bodies, where it is from both centres of mass, the
+        normal, `law` and `give`."""
+        a, b, c = pairs.one[r], pairs.other[r], pairs.contact
+        margin = margin_of(surfaces, pairs, ahead, r, dt)
+        if near(bodies, surfaces, a, b, margin):
+            two, first = kc.int2(a, b), surfaces.points.start[a]
+            for i in range(first, first + surfaces.points.count[a]):
+                gap, at, n = touch(bodies, surfaces, a, b, i, margin)
+                if gap < margin:
+                    law, give, arm, brace = pressure(bodies, c, r, two, surfaces.points.share[i], gap, at, n, dt)
+                    if law.w > 0.0 or give.y > 0.0:
+                        yield two, arm, brace, n, law, give
+            soft = c.smoothing[r] if c.law[r] != HARD else 0.0  # Edges feel nothing before they are inside.
+            for gap, at, n, part in edges.touching(bodies, surfaces, a, b):
+                law, give, arm, brace = pressure(bodies, c, r, two, EDGE * part, gap + soft, at, n, dt)
+                if law.w > 0.0 or give.y > 0.0:
+                    yield two, arm, brace, n, law, give
+            if kc.static(turned is not None):
+                if surfaces.kind[a] == CAPSULE:
+                    for gap, at, n, part in turned.touching(bodies, surfaces, b, a):
+                        back = kc.int2(b, a)
+                        law, give, arm, brace = pressure(bodies, c, r, back, EDGE * part, gap + soft, at, n, dt)
+                        if law.w > 0.0 or give.y > 0.0:
+                            yield back, arm, brace, n, law, give
+
     @kc.kernel(lanes=0)
     def list_pairs(bodies: Bodies, surfaces: Surfaces, pairs: Pairs, ahead: Motion, dt: float, rows: Scenes,
                    t: Touches):  # fmt: skip
         """List the points that are pressed. A thread is a scene."""
         w = kc.tid()
         for r in range(rows.start[w], rows.start[w + 1]):
-            a, b, c = pairs.one[r], pairs.other[r], pairs.contact
-            two = kc.int2(a, b)
-            margin = margin_of(surfaces, pairs, ahead, r, dt)
-            if near(bodies, surfaces, a, b, margin):
-                first = surfaces.points.start[a]
-                for i in range(first, first + surfaces.points.count[a]):
-                    gap, at, n = touch(bodies, surfaces, a, b, i, margin)
-                    if gap < margin:
-                        law, give, arm, brace = pressure(bodies, c, r, two, surfaces.points.share[i], gap, at, n, dt)
-                        list_point(bodies, ahead, t, w, two, arm, brace, n, law, give)
-                soft = c.smoothing[r] if c.law[r] != HARD else 0.0  # Edges feel nothing before they are inside.
-                for gap, at, n, part in edges.touching(bodies, surfaces, a, b):
-                    law, give, arm, brace = pressure(bodies, c, r, two, EDGE * part, gap + soft, at, n, dt)
-                    list_point(bodies, ahead, t, w, two, arm, brace, n, law, give)
-                if kc.static(turned is not None):
-                    if surfaces.kind[a] == CAPSULE:
-                        two = kc.int2(b, a)
-                        for gap, at, n, part in turned.touching(bodies, surfaces, b, a):
-                            law, give, arm, brace = pressure(bodies, c, r, two, EDGE * part, gap + soft, at, n, dt)
-                            list_point(bodies, ahead, t, w, two, arm, brace, n, law, give)
+            for two, arm, brace, n, law, give in pressed(bodies, surfaces, pairs, ahead, r, dt):
+                a = two.x if gives_way(bodies.motion[two.x]) else -1
+                b = two.y if gives_way(bodies.motion[two.y]) else -1
+                note(t, w, a, b, arm, brace, n, sliding(ahead, two.x, two.y, arm, brace), law, give)
 
     @kc.kernel(lanes=0)
     def rub_pairs(bodies: Bodies, surfaces: Surfaces, pairs: Pairs, ahead: Motion, dt: float, before: Motion,
                   begins: int, y: Motion, lack: Forces):  # fmt: skip
         """What contact between two bodies adds to R."""
-        r = kc.tid()
-        a, b, c = pairs.one[r], pairs.other[r], pairs.contact
-        two = kc.int2(a, b)
-        margin = margin_of(surfaces, pairs, ahead, r, dt)
-        if near(bodies, surfaces, a, b, margin):
-            first = surfaces.points.start[a]
-            for i in range(first, first + surfaces.points.count[a]):
-                gap, at, n = touch(bodies, surfaces, a, b, i, margin)
-                if gap < margin:
-                    law, give, arm, brace = pressure(bodies, c, r, two, surfaces.points.share[i], gap, at, n, dt)
-                    if law.w > 0.0 or give.y > 0.0:
-                        last, end = two_speeds(ahead, before, y, two, arm, brace)
-                        add(lack, two, arm, brace, answer(law, give, n, end, last, begins) * dt)
-            soft = c.smoothing[r] if c.law[r] != HARD else 0.0
-            for gap, at, n, part in edges.touching(bodies, surfaces, a, b):
-                law, give, arm, brace = pressure(bodies, c, r, two, EDGE * part, gap + soft, at, n, dt)
-                last, end = two_speeds(ahead, before, y, two, arm, brace)
-                add(lack, two, arm, brace, answer(law, give, n, end, last, begins) * dt)
-            if kc.static(turned is not None):
-                if surfaces.kind[a] == CAPSULE:
-                    two = kc.int2(b, a)
-                    for gap, at, n, part in turned.touching(bodies, surfaces, b, a):
-                        law, give, arm, brace = pressure(bodies, c, r, two, EDGE * part, gap + soft, at, n, dt)
-                        last, end = two_speeds(ahead, before, y, two, arm, brace)
-                        add(lack, two, arm, brace, answer(law, give, n, end, last, begins) * dt)
+        for two, arm, brace, n, law, give in pressed(bodies, surfaces, pairs, ahead, kc.tid(), dt):
+            last, end = two_speeds(ahead, before, y, two, arm, brace)
+            add(bodies, lack, two, arm, brace, answer(law, give, n, end, last, begins) * dt)
 
     return SimpleNamespace(list_pairs=list_pairs, rub_pairs=rub_pairs)
 

@@ -31,7 +31,8 @@ if TYPE_CHECKING:
     from nablasim.physics.model import Arrays, Step
 
 PARTICLE, WORLD = Index("touch_vertices.particle", to="particles"), Index("touch_vertices.world", to="touch_worlds")
-NEAR_START, NEAR_COUNT = Index("touch_vertices.near_start", to="touch_near"), Index("touch_vertices.near_count")
+NEAR_START = Index("touch_vertices.near_start", to="touch_near", begins=True)
+NEAR_COUNT = Index("touch_vertices.near_count")
 FIRST = Index("touch_vertices.first", to="touch_vertices")
 """The first vertex of the scene, by which it is seen whether others moved against each other."""
 AROUND, LAW = Index("touch_vertices.around"), Index("touch_vertices.law")

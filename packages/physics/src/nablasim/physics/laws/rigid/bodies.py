@@ -46,7 +46,7 @@ KIND, MOTION = Index("bodies.kind"), Index("bodies.motion")
 REFERENCE = Index("bodies.reference", to="body_points")
 PLANE_COUNT = Index("bodies.plane_count")
 """How many of the first points planes touch."""
-POINT_START, POINT_COUNT = Index("bodies.point_start", to="body_points"), Index("bodies.point_count")
+POINT_START, POINT_COUNT = Index("bodies.point_start", to="body_points", begins=True), Index("bodies.point_count")
 """The points that meet the surfaces of others."""
 
 VERTEX, SPREAD = Column("body_points.vertex", kc.float3), Column("body_points.spread", kc.mat33)
@@ -56,7 +56,7 @@ BALL, RIM = (Column(f"body_points.{q}", role="derived") for q in ("ball", "rim")
 OF_BODY = Index("body_points.body", to="bodies")
 
 ENDS = Index("body_edges.ends", to="body_points", width=2)
-EDGE_START, EDGE_COUNT = Index("bodies.edge_start", to="body_edges"), Index("bodies.edge_count")
+EDGE_START, EDGE_COUNT = Index("bodies.edge_start", to="body_edges", begins=True), Index("bodies.edge_count")
 """The edges that meet the surfaces of others."""
 
 FACE, FACE_BODY = Index("body_faces.corners", to="body_points", width=3), Index("body_faces.body", to="bodies")

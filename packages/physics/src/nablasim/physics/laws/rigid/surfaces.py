@@ -19,10 +19,10 @@ if TYPE_CHECKING:
 
 FACE_START, FACE_COUNT = Index("body_boxes.face_start", to="body_faces"), Index("body_boxes.face_count")
 LOW, HIGH = (Column(f"body_boxes.{q}", kc.float3, role="derived") for q in ("low", "high"))
-BOX_START, BOX_COUNT = Index("bodies.box_start", to="body_boxes"), Index("bodies.box_count")
+BOX_START, BOX_COUNT = Index("bodies.box_start", to="body_boxes", begins=True), Index("bodies.box_count")
 """The first box of a body holds all of its faces, the others groups of them."""
 DISTANCE = Column("body_nodes.distance")
-NODE, CELLS = Index("bodies.node", to="body_nodes"), Index("bodies.cells", width=3)
+NODE, CELLS = Index("bodies.node", to="body_nodes", begins=True), Index("bodies.cells", width=3)
 ORIGIN, SPACING = Column("bodies.origin", kc.float3), Column("bodies.spacing", kc.float3)
 BOUND = Column("bodies.bound", kc.float4, role="derived")
 

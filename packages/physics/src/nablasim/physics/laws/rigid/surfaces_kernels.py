@@ -12,6 +12,11 @@ from nablasim.physics.laws.rigid.bodies_kernels import Points
 FAR = 1e30
 FEET = 3
 """How often the foot of a point on a heightfield is improved."""
+ABOVE = 2.0
+"""How much more a triangle counts that a point is above, and not beside."""
+BESIDE = 1e-6
+"""As a part of the radius of the ball that holds a mesh: a point that is no farther beside a triangle is above it. The
+direction to its border is not known well enough, where that is as close as rounding."""
 
 
 @kc.struct
@@ -87,7 +92,8 @@ def nearest_face(surfaces: Surfaces, body: int, p: kc.float3, reach: float) -> i
 
     The first of the boxes holds the whole mesh, the others groups of neighbours: those farther away than the best so
     far are left out. Where several triangles share the nearest point, the one that faces p most decides: only its side
-    says whether p is inside.
+    says whether p is inside. Those in one plane face p alike, and it is the one that p is above: the border of the
+    other one is nearly as close, but not in the direction of the normal.
     """
     m = surfaces.meshes
     first = m.box_start[body]
@@ -103,6 +109,8 @@ def nearest_face(surfaces: Surfaces, body: int, p: kc.float3, reach: float) -> i
                     r = p - (a * w.x + b * w.y + c * w.z)
                     away = kc.length_sq(r)
                     faces = kc.abs(kc.dot(kc.normalize(kc.cross(b - a, c - a)), r))
+                    if min(w.x, w.y, w.z) > 0.0:
+                        faces *= ABOVE
                     if away < best * 0.9999 or (away <= best * 1.0001 and faces > facing):
                         face = f
                         facing = faces
@@ -121,8 +129,8 @@ def mesh_surface(surfaces: Surfaces, b: int, p: kc.float3, reach: float):
         m = kc.normalize(kc.cross(v - u, w - u))
         at = kc.closest_point_triangle(p, u, v, w)
         r = p - (u * at.x + v * at.y + w * at.z)
-        away = kc.length(r)
-        if min(at.x, at.y, at.z) > 0.0 or away == 0.0:
+        away, beside = kc.length(r), kc.length(kc.stop_grad(r - m * kc.dot(m, r)))
+        if min(at.x, at.y, at.z) > 0.0 or beside <= BESIDE * kc.stop_grad(surfaces.bound[b].w):
             gap = kc.dot(m, p - u)
             n = m
         else:  # Nearest is an edge or a corner.
