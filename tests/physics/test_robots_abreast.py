@@ -1,4 +1,4 @@
-"""Copies of robots side by side: each is what it is alone, and gradients are what tangents say, which go another way."""
+"""Copies of robots side by side: each is what it is alone, and gradients are those that tangents, another way, give."""
 
 import numpy as np
 import pytest

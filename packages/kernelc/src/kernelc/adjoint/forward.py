@@ -291,7 +291,8 @@ class _Pusher(Cloner):
             assert tangents[0] is not None
             self.dot[stmt.out] = [b.cast(stmt.out.type, d) for d in tangents[0]]
         elif stmt.guard:
-            self.dot[stmt.out] = [self.guarded(b, stmt, args[0], d, j) for j, d in enumerate(self.or_zero(stmt.args[1]))]
+            dots = self.or_zero(stmt.args[1])
+            self.dot[stmt.out] = [self.guarded(b, stmt, args[0], d, j) for j, d in enumerate(dots)]
         elif stmt.op == "select":
             pairs = zip(*(self.or_zero(v) for v in stmt.args[1:]), strict=True)
             self.dot[stmt.out] = [b.op("select", args[0], x, y) for x, y in pairs]

@@ -17,13 +17,24 @@ Access = ir.Load | ir.Store | ir.Atomic
 
 def promote(kernel: ir.Kernel) -> ir.Kernel:
     """The kernel with every array promoted whose elements are each used by one thread, at one place."""
+    accesses = _accesses(kernel)
     for array in kernel.arrays():
-        accesses = [s for s in kernel.body.walk() if isinstance(s, Access) and s.array is array]
-        if _is_private(kernel, accesses):
+        found = accesses.get(array, [])
+        if _is_private(kernel, found):
             home = _home(kernel.body, array)
             if home is not None:
-                kernel = _Promoter(array, home, accesses).kernel(kernel)
+                kernel = _Promoter(array, home, found).kernel(kernel)
+                accesses = _accesses(kernel)
     return kernel
+
+
+def _accesses(kernel: ir.Kernel) -> dict[ir.ArrayRef, list[Access]]:
+    """Who reads and writes each array."""
+    found: dict[ir.ArrayRef, list[Access]] = {}
+    for s in kernel.body.walk():
+        if isinstance(s, Access):
+            found.setdefault(s.array, []).append(s)
+    return found
 
 
 def _is_private(kernel: ir.Kernel, accesses: Sequence[Access]) -> bool:

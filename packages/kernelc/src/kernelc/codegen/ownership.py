@@ -3,14 +3,44 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 
 from .. import ir
+from ..records import record
 from ..types import leaves
+
+
+@record
+class Accesses:
+    """What of a kernel decides who owns what. Kernels are asked for it several times in a row, and some are long."""
+
+    memory: tuple[ir.Load | ir.Store | ir.Atomic, ...]
+    axes: dict[ir.Value, int]
+    """Values that are an axis of `tid()`, with the axis."""
+    in_order: bool
+    """Whether it does what has an order beside memory: it prints, records or recalls."""
+
+
+@lru_cache(maxsize=16)
+def accesses(kernel: ir.Kernel) -> Accesses:
+    """The kernel's accesses, in the order of the text. Kernels are not changed once they are asked for it."""
+    memory: list[ir.Load | ir.Store | ir.Atomic] = []
+    axes: dict[ir.Value, int] = {}
+    in_order = False
+    for s in kernel.body.walk():
+        if isinstance(s, (ir.Load, ir.Store, ir.Atomic)):
+            memory.append(s)
+        elif isinstance(s, ir.Query):
+            if s.what == "tid":
+                axes[s.out] = s.axis
+        elif isinstance(s, (ir.Print, ir.Record, ir.Recall)):
+            in_order = True
+    return Accesses(tuple(memory), axes, in_order)
 
 
 def thread_indices(kernel: ir.Kernel) -> dict[ir.Value, int]:
     """Values that are an axis of `tid()`, with the axis."""
-    return {s.out: s.axis for s in kernel.body.walk() if isinstance(s, ir.Query) and s.what == "tid"}
+    return accesses(kernel).axes
 
 
 def is_own(index: Sequence[ir.Value], axes: dict[ir.Value, int], dims: int) -> bool:
@@ -24,7 +54,7 @@ def is_parallel(kernel: ir.Kernel) -> bool:
     Sums depend on their order, and the winner of a minimum is the lowest thread: atomics on elements that other
     threads may touch keep the launch in order. So do prints and what atomics return.
     """
-    if kernel.dims == 0 or any(isinstance(s, (ir.Print, ir.Record, ir.Recall)) for s in kernel.body.walk()):
+    if kernel.dims == 0 or accesses(kernel).in_order:
         return False
     return not crowded_arrays(kernel)
 
@@ -35,7 +65,7 @@ def is_parallel_by_rows(kernel: ir.Kernel) -> bool:
     They may if everything that threads add to together begins with that index: x[i, anything]. The threads of one row
     then run in order.
     """
-    if kernel.dims < 2 or any(isinstance(s, (ir.Print, ir.Record, ir.Recall)) for s in kernel.body.walk()):
+    if kernel.dims < 2 or accesses(kernel).in_order:
         return False
     axes = thread_indices(kernel)
     return all(axes.get(index[0]) == 0 for places in crowded_arrays(kernel).values() for index in places)
@@ -46,9 +76,8 @@ def crowded_arrays(kernel: ir.Kernel) -> dict[ir.ArrayRef, set[tuple[ir.Value, .
     axes = thread_indices(kernel)
     shared: set[ir.ArrayRef] = set()
     places: dict[ir.ArrayRef, set[tuple[ir.Value, ...]]] = {}
-    for stmt in kernel.body.walk():
-        if isinstance(stmt, (ir.Load, ir.Store, ir.Atomic)):
-            places.setdefault(stmt.array, set()).add(tuple(stmt.index))
+    for stmt in accesses(kernel).memory:
+        places.setdefault(stmt.array, set()).add(tuple(stmt.index))
         # A plain store to an element of another thread is a race of the user's; one of the adjoint is ours to prevent.
         if isinstance(stmt, ir.Atomic) or (isinstance(stmt, ir.Store) and (stmt.array.role == "grad" or stmt.logged)):
             shared.add(stmt.array)
@@ -64,13 +93,12 @@ def strip_arrays(kernel: ir.Kernel) -> list[ir.ArrayRef]:
     the order of the strips. The strips depend on the size of the launch alone, so the bits do, too. Empty if the launch
     must be in order for another reason as well, or need not be.
     """
-    if kernel.dims == 0 or any(isinstance(s, (ir.Print, ir.Record, ir.Recall)) for s in kernel.body.walk()):
+    if kernel.dims == 0 or accesses(kernel).in_order:
         return []
     summed: dict[ir.ArrayRef, bool] = {}
-    for stmt in kernel.body.walk():
-        if isinstance(stmt, (ir.Load, ir.Store, ir.Atomic)):
-            sums = isinstance(stmt, ir.Atomic) and stmt.kind == "add" and not stmt.outs and not stmt.logged
-            summed[stmt.array] = summed.get(stmt.array, True) and sums
+    for stmt in accesses(kernel).memory:
+        sums = isinstance(stmt, ir.Atomic) and stmt.kind == "add" and not stmt.outs and not stmt.logged
+        summed[stmt.array] = summed.get(stmt.array, True) and sums
     crowded = crowded_arrays(kernel)
     kinds = {a: set(leaves(a.type.element)) for a in crowded}
     # Copies of numbers that are rounded when they are stored would be rounded twice.
@@ -96,8 +124,8 @@ def _whole_gradients(kernel: ir.Kernel) -> dict[int, list[ir.Load | ir.Store | i
     axes = thread_indices(kernel)
     always = {id(s) for s in kernel.body.body}
     uses: dict[int, list[ir.Load | ir.Store | ir.Atomic]] = {}
-    for s in kernel.body.walk():
-        if isinstance(s, (ir.Load, ir.Store, ir.Atomic)) and s.array.role == "grad":
+    for s in accesses(kernel).memory:
+        if s.array.role == "grad":
             uses.setdefault(s.array.position, []).append(s)
 
     def fits(s: ir.Load | ir.Store | ir.Atomic) -> bool:
@@ -125,10 +153,9 @@ def watched_arrays(kernel: ir.Kernel) -> frozenset[int]:
     axes = thread_indices(kernel)
     places: dict[int, set[tuple[ir.Value, ...]]] = {}
     kinds: dict[int, set[str]] = {}
-    for stmt in kernel.body.walk():
-        if isinstance(stmt, (ir.Load, ir.Store, ir.Atomic)):
-            places.setdefault(stmt.array.position, set()).add(tuple(stmt.index))
-            kinds.setdefault(stmt.array.position, set()).add(type(stmt).__name__)
+    for stmt in accesses(kernel).memory:
+        places.setdefault(stmt.array.position, set()).add(tuple(stmt.index))
+        kinds.setdefault(stmt.array.position, set()).add(type(stmt).__name__)
     return frozenset(
         p
         for p, used in kinds.items()

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 def anneal(start: float, stop: float, steps: int, *, hold: int = 0) -> Iterator[float]:
     """`steps` values from start to stop in equal ratios, then `stop` `hold` times more.
 
-    For `sigma_pixels`: begin with edges as wide as shapes are apart, so that they pull on each other before they
+    For `sigma_pixels`: begin with edges as soft as shapes are apart, so that they pull on each other before they
     overlap; end with a pixel or less. For sigma the same in squares.
 
         for silhouette.renderer.sigma_pixels in anneal(30, 1, 200): ...

@@ -32,7 +32,7 @@ Number = Any
 
 @dataclass(frozen=True, eq=False)
 class Camera:
-    """Where the camera is and what it sees: made by `Camera.look_at`, `Camera.orbit` or `Camera.opencv`, or read from
+    """Pose and projection of a camera: made by `Camera.look_at`, `Camera.orbit` or `Camera.opencv`, or read from
     files by `Camera.from_opencv`, `from_colmap` and `from_nerf`."""
 
     rotation: Points

@@ -21,14 +21,14 @@ Color = Any
 
 @dataclass(frozen=True, eq=False)
 class Ambient:
-    """Light from everywhere: ka La albedo."""
+    """Ambient light: ka La albedo."""
 
     color: Color = 1.0
 
 
 @dataclass(frozen=True, eq=False)
 class Directional:
-    """Light from far away, like the sun's."""
+    """Directional light, like the sun's."""
 
     to_light: Any
     """The direction to the light, of any length."""
@@ -39,7 +39,7 @@ class Directional:
 
 @dataclass(frozen=True, eq=False)
 class Point:
-    """Light from a point, without falloff."""
+    """Point light, without falloff."""
 
     position: Any
     color: Color = 1.0

@@ -35,7 +35,7 @@ Values = Any
 
 @dataclass(frozen=True, eq=False)
 class Mesh:
-    """n vertices and m triangles. `renderer(mesh)` draws it."""
+    """A triangle mesh of n vertices and m faces. `renderer(mesh)` draws it."""
 
     vertices: Values
     """(n, 3)."""

@@ -39,7 +39,7 @@ HUGE = 1e30
 
 
 class Renderer(torch.nn.Module):
-    """Draws triangle meshes, differentiably.
+    """A differentiable renderer for triangle meshes.
 
     camera: a `Camera`, or a batch of them
     lights: a list of lights; without any, colours are shown as they are

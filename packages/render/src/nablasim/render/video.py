@@ -30,7 +30,7 @@ PICTURES = (".png", ".jpg", ".jpeg", ".bmp", ".tif", ".tiff", ".webp")
 
 @dataclass(frozen=True, eq=False)
 class Video:
-    """Frames and when they were taken."""
+    """Frames and their time stamps."""
 
     frames: NDArray[np.float32]
     """(time, height, width, 3) in [0, 1]."""
@@ -131,7 +131,7 @@ def read_video(
 
 
 def video_times(path: str | Path, *, fps: float | None = None) -> Clock:
-    """When the frames of a video were taken, and their size, without keeping the frames."""
+    """The time stamps of the frames of a video, and their size, without keeping the frames."""
     path = _there(path, fps)
     if path.is_dir():
         names = _pictures(path)

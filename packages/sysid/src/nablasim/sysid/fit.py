@@ -31,12 +31,12 @@ MANY = 20
 
 
 class FitFailed(ArithmeticError):
-    """No start came to an end; the message says what happened to each."""
+    """Every start of a fit failed; the message says what happened to each."""
 
 
 @dataclass(frozen=True, eq=False)
 class Fit:
-    """What was found. `fit["cube.density"]` is an `Estimate`; `fit.values` has the numbers, `fit.model` the model."""
+    """The result. `fit["cube.density"]` is an `Estimate`; `fit.values` has the numbers, `fit.model` the model."""
 
     problem: Problem
     starts: tuple[Start, ...]

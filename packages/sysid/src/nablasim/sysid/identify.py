@@ -50,7 +50,7 @@ class Case:
 
 @dataclass(frozen=True, eq=False)
 class TrackCase:
-    """A video whose camera or beginning is not known, and what its track tells."""
+    """A video whose camera or initial state is unknown, and the answers of its track."""
 
     script: Script
     asked: Asked
@@ -69,7 +69,7 @@ class TrackCase:
 
 @dataclass(frozen=True, eq=False)
 class TrackFit:
-    """What a track told, with the doors of a `Fit`: `fit["gravity"]` is an answer with its interval."""
+    """The answers of a track, in the form of a `Fit`: `fit["gravity"]` is an answer with its interval."""
 
     asked: Asked
 

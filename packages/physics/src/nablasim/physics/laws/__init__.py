@@ -44,6 +44,7 @@ from nablasim.physics.laws.projection import Projection, Staggered
 from nablasim.physics.laws.rigid import bodies, bodies_kernels
 from nablasim.physics.laws.rigid.adding_bodies import Four, add_body, add_obstacle
 from nablasim.physics.laws.rigid.bodies import Bodies
+from nablasim.physics.laws.rigid.bodies_kernels import free_turn
 from nablasim.physics.laws.rigid.body_loads import BodyLoads, add_body_load
 from nablasim.physics.laws.rigid.implicit_bodies_kernels import lacking_momenta, place_bodies
 from nablasim.physics.laws.rigid.magnets import Magnets, add_magnet
@@ -176,6 +177,7 @@ __all__ = [
     "bodies_kernels",
     "body_planes",
     "finish_link_bodies",
+    "free_turn",
     "hard_kernels",
     "in_use",
     "lacking_momenta",

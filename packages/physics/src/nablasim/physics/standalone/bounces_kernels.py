@@ -7,7 +7,7 @@ are Newton's, whose slope at a root is that of the root, so that adjoints know h
 # mypy: ignore-errors
 
 import kernelc as kc
-from nablasim.physics.laws.rigid.bodies_kernels import free_turn
+from nablasim.physics.laws import free_turn
 
 HALVINGS = 10
 NEWTONS = 4

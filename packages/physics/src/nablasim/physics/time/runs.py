@@ -99,7 +99,8 @@ class Run:
         """Run all steps with tangents: the frames, and how they move, (frames, k, rows, *element).
 
         `columns` and `control` are how the given columns and the start move, (k, rows, *element), and those that vary
-        in time, (k, steps, rows, *element). Nothing is kept but one segment; or, if asked to, how each begins and moves.
+        in time, (k, steps, rows, *element). Nothing is kept but one segment; or, if asked to, how each begins and
+        moves.
         """
         program, plan = self.program, self.plan
         with program.lock:

@@ -37,7 +37,7 @@ Region = tuple[float, float, float, float]
 
 
 class CannotLook(ValueError):
-    """A clip in which nothing can be found; the message says what to do."""
+    """Nothing could be tracked in a clip; the message says what to do."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -90,7 +90,7 @@ class Masks:
 
 @dataclass(frozen=True, eq=False)
 class Look:
-    """What was found in a clip."""
+    """What was tracked in a clip."""
 
     path: Path
     track: Any

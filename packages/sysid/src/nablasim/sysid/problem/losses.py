@@ -55,7 +55,7 @@ class Pyramid:
 
 @dataclass(frozen=True)
 class Blur:
-    """The picture seen through a Gaussian of standard deviation `sigma` pixels."""
+    """Compares pictures blurred by a Gaussian of standard deviation `sigma` pixels."""
 
     sigma: float = 3.0
 

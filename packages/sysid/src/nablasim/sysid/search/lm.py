@@ -7,8 +7,8 @@ so that steps into them are refused.
 Where some combinations of parameters are known much better than others, the misfit is a valley that is narrow, long
 and not straight: a step along it ends on its slope. From there, steps back to the floor with the same J cost three runs
 each, and a new J costs two for each parameter. They are damped such that what is hardly known stays where it is. Of few
-parameters an exact J costs less than these steps: the next one starts from the slope of the valley. It costs little more
-than a run, too: while steps gain what they should, the boldest one is tried alone, and its J found with it.
+parameters an exact J costs less than these steps: the next one starts from the slope of the valley. It costs little
+more than a run, too: while steps gain what they should, the boldest one is tried alone, and its J found with it.
 """
 
 from __future__ import annotations

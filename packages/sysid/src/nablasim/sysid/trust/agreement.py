@@ -20,7 +20,7 @@ SMALL = 2**24
 
 
 class SlopesDisagree(UserWarning):
-    """Slopes by tangents and by differences are not the same where a fit ended."""
+    """Exact derivatives and finite differences disagree where a fit ended."""
 
 
 def disagreement(problem: Problem, u: Vector) -> dict[int, tuple[float, float, float]]:

@@ -95,7 +95,7 @@ ROUNDING = 1 / 255 / 12**0.5
 
 @dataclass(frozen=True, eq=False)
 class Track:
-    """States that were measured: values by name, such as {"cube.x": (n, 3)}, and their times (s)."""
+    """Measured states: values by name, such as {"cube.x": (n, 3)}, and their times (s)."""
 
     times: NDArray[np.float64]
     values: dict[str, NDArray[np.float64]]

@@ -54,6 +54,13 @@ def contacts(load, slides):
         return kc.dot(load(c.normal[row]), arm + origin) - load(c.offset[row])
 
     @kc.func
+    def meeting(c: Contacts, p: Poses, row: int, origin: kc.float3):
+        """Where a row touches: the node, the arm from the robot's origin, the plane's normal, and the gap."""
+        i = c.point[row]
+        arm = arm_of(c, p, i, row, origin)
+        return c.node[i], arm, load(c.normal[row]), gap_of(c, row, arm, origin)
+
+    @kc.func
     def damper(c: Contacts, row: int, gap: float, rate: float) -> float:
         """Grows with how deep it is ("smooth"), or acts while approaching ("linear"): see `compliant_kernels.py`."""
         deep, kd = hinge(-gap, load(c.smoothing[row])), 0.0
@@ -103,9 +110,7 @@ def contacts(load, slides):
             m.f[i] = kc.float3()
         for o in range(c.first[r], c.first[r] + c.count[r]):
             row = c.order[o]
-            i, up = c.point[row], load(c.normal[row])
-            b, arm = c.node[i], arm_of(c, p, i, row, origin)
-            gap = gap_of(c, row, arm, origin)
+            b, arm, up, gap = meeting(c, p, row, origin)
             u = m.v[b] + kc.cross(m.w[b], arm)
             rate, most = kc.dot(u, up), load(c.mu[row]) * spring(c, row, gap)
             fn = hinge(pull(c, row, gap, rate, dt), load(c.ke[row]) * load(c.smoothing[row]))
@@ -131,9 +136,7 @@ def contacts(load, slides):
         origin = load(p.origin[r])
         for o in range(c.first[r], c.first[r] + c.count[r]):
             row = c.order[o]
-            i, up = c.point[row], load(c.normal[row])
-            b, arm = c.node[i], arm_of(c, p, i, row, origin)
-            gap = gap_of(c, row, arm, origin)
+            b, arm, up, gap = meeting(c, p, row, origin)
             u = m.v[b] + kc.cross(m.w[b], arm)
             rate, most = kc.dot(u, up), load(c.mu[row]) * spring(c, row, gap)
             along = hinge_slope(pull(c, row, gap, rate, dt), load(c.ke[row]) * load(c.smoothing[row]))

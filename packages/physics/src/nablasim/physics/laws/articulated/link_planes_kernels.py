@@ -3,7 +3,7 @@
 
 import kernelc as kc
 from nablasim.physics.laws.articulated.bundles import Motion, Poses
-from nablasim.physics.laws.contact.compliant_kernels import contact_force
+from nablasim.physics.laws.contact.compliant_kernels import HalfSpaces, contact_force
 from nablasim.physics.laws.contact.reports_kernels import Report, note
 
 
@@ -19,19 +19,10 @@ class Points:
 
 
 @kc.struct
-class Planes:
+class Planes(HalfSpaces):
     """Pairs of a point and a plane."""
 
     point: kc.Array[int]
-    normal: kc.Array[kc.float3]
-    offset: kc.Array[float]
-    ke: kc.Array[float]
-    kd: kc.Array[float]
-    kf: kc.Array[float]
-    mu: kc.Array[float]
-    law: kc.Array[int]
-    touch: kc.Array[float]
-    smoothing: kc.Array[float]
 
 
 @kc.kernel

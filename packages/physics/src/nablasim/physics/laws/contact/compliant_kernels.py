@@ -35,6 +35,21 @@ class Contact:
     smoothing: kc.Array[float]
 
 
+@kc.struct
+class HalfSpaces:
+    """Pairs of something with a half-space n·x < offset, and the law of their contact."""
+
+    normal: kc.Array[kc.float3]
+    offset: kc.Array[float]
+    ke: kc.Array[float]
+    kd: kc.Array[float]
+    kf: kc.Array[float]
+    mu: kc.Array[float]
+    law: kc.Array[int]
+    touch: kc.Array[float]
+    smoothing: kc.Array[float]
+
+
 @kc.func
 def hinge(s: float, width: float) -> float:
     """max(s, 0), with a parabola instead of the corner for |s| < width."""

@@ -2,7 +2,7 @@
 # mypy: ignore-errors
 
 import kernelc as kc
-from nablasim.physics.laws.contact.compliant_kernels import contact_force, hinge_integral
+from nablasim.physics.laws.contact.compliant_kernels import HalfSpaces, contact_force, hinge_integral
 
 
 @kc.struct
@@ -17,19 +17,10 @@ class Particles:
 
 
 @kc.struct
-class Planes:
-    """Pairs of a particle and a half-space n·x < offset, with the law of their contact."""
+class Planes(HalfSpaces):
+    """Pairs of a particle and a half-space."""
 
     particle: kc.Array[int]
-    normal: kc.Array[kc.float3]
-    offset: kc.Array[float]
-    ke: kc.Array[float]
-    kd: kc.Array[float]
-    kf: kc.Array[float]
-    mu: kc.Array[float]
-    law: kc.Array[int]
-    touch: kc.Array[float]
-    smoothing: kc.Array[float]
 
 
 @kc.func
