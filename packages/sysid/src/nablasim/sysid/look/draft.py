@@ -106,7 +106,7 @@ def _object(look: Look, kind: str, per_metre: float) -> list[str]:
 
 def _doubted(look: Look) -> list[str]:
     """A rate that only the file says is left to the user's word: with it, what gravity tells is certified."""
-    doubt = "  slow_motion: unknown   # only the file says how fast it was filmed: write false if you know"
+    doubt = "  slow_motion: unknown   # only the file says how fast it was filmed: write none if you know"
     return [] if look.vouched or look.told else [doubt]
 
 

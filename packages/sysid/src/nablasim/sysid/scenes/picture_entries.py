@@ -31,8 +31,8 @@ class VideoEntry(Entry):
     fps: Annotated[Rate, Field(gt=0)] | None = Field(
         None, description="Frames per second. Needed for a folder of pictures; a file that says otherwise is refused."
     )
-    slow_motion: Literal["unknown"] | bool = Field(
-        False,
+    slow_motion: Literal["none", "unknown"] = Field(
+        "none",
         description="`unknown` where nobody says that it was filmed at that rate: then what gravity alone tells is "
         "not certified.",
     )

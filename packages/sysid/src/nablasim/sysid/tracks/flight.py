@@ -131,12 +131,23 @@ def see(u: Vector, seen: Observed) -> tuple[Vector, list[Vector], list[Vector]]:
     """(m, 3 n) x, y and size of the ball in each frame; velocities before and after impacts (m, 3), in world axes."""
     places, before, after = _flown(u, seen)
     f, middle = np.exp(u[:, FOCAL, None]), (u[:, RIGHT, None], u[:, DOWN, None])
-    x, y, size = silhouette(places, seen.aside)
-    x, y = f * x, f * y
+    centred, off = _centred(u, places, seen)
+    x, y, size = silhouette(centred, seen.aside)
+    x, y = f * (x - off[0]), f * (y - off[1])
     far = (max(seen.size) / 2) ** 2
     bent = 1 + u[:, LENS, None] * (x**2 + y**2) / far
     across = bent * f * size * (1 + u[:, WIDE, None])
     return np.concatenate([middle[0] + bent * x, middle[1] + bent * y, across], axis=1), before, after
+
+
+def _centred(u: Vector, places: Vector, seen: Observed) -> tuple[Vector, tuple[Vector, Vector]]:
+    """Places as if the camera looked at the middle of the picture, and how far from there it looks, at unit distance.
+
+    How far that is is known too badly, of a picture that was cut, to stretch balls by it.
+    """
+    f, z = np.exp(u[:, FOCAL, None]), places[..., 2]
+    right, down = ((u[:, at, None] - (n - 1) / 2) / f for at, n in ((RIGHT, seen.size[1]), (DOWN, seen.size[0])))
+    return np.stack([places[..., 0] + right * z, places[..., 1] + down * z, z], axis=-1), (right, down)
 
 
 def silhouette(places: Vector, aside: Vector) -> tuple[Vector, Vector, Vector]:
@@ -186,7 +197,7 @@ def pixels_across(flight: Flight) -> float:
     """The ball's size in pixels at its usual distance, were it in the middle of the picture, without what masks add."""
     u, seen = flight.fitted.u[None], flight.observed
     places, _, _ = _flown(u, seen)
-    stretched = silhouette(places, seen.aside)[2][0] * places[0, :, 2]
+    stretched = silhouette(_centred(u, places, seen)[0], seen.aside)[2][0] * places[0, :, 2]
     return float(np.median(seen.across / stretched)) / (1 + float(u[0, WIDE]))
 
 

@@ -96,7 +96,7 @@ def _in_file(said: str) -> str:
         .replace('--length x,y,x,y,"1 m"', "`camera: {length: [[x, y], [x, y], 1 m]}`")
         .replace('(--length x,y,x,y,"45 cm")', "(`camera: {length: [[x, y], [x, y], 45 cm]}`)")
         .replace('give --angle "9 deg"', "give `floor: {angle: 9 deg}`")
-        .replace("say so: --fps ", "say so: `video: {slow_motion: false}` with fps ")
+        .replace("say so: --fps ", "say so: `video: {slow_motion: none}` with fps ")
     )
 
 
