@@ -2,8 +2,9 @@
 
     OMP_NUM_THREADS=1 KERNELC_THREADS=1 python -m benchmarks.robots
 
-One thread each, and its time on the processor. A step of ours is one of a rollout, contact left out or there; of Pinocchio it is forward dynamics,
-and its derivatives, alone, called from Python; MuJoCo's is `mj_step` in a loop of its own (`nstep`).
+One thread each, and its time on the processor. A step of ours is one of a rollout, contact left out or there; of
+Pinocchio it is forward dynamics, and its derivatives, alone, called from Python; MuJoCo's is `mj_step` in a loop of its
+own (`nstep`).
 """
 
 from __future__ import annotations

@@ -402,7 +402,7 @@ class _Emitter:
         for value, comp in zip(s.values, s.comps, strict=True):
             self.put(f"{guard}{self.leaf(s, pointer, comp)} = {self.name(value)};")
 
-    def is_taken(self, s: ir.Store) -> bool:
+    def is_taken(self, s: ir.Store | ir.Atomic) -> bool:
         """Whether the launch may only read this gradient: it is not ours to clear (runtime/reverse.py)."""
         return s.array.role == "grad" and s.array.position in self.taken
 

@@ -16,7 +16,7 @@ COLOURS = ((0.75, 0.12, 0.1), (0.1, 0.45, 0.15), (0.1, 0.2, 0.65), (0.8, 0.45, 0
 
 Rng = np.random.Generator
 Vector = NDArray[np.float64]
-Frames = NDArray[np.float32]
+Frames = NDArray[np.float64]
 Three = tuple[float, float, float]
 
 
