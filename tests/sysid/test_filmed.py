@@ -81,14 +81,19 @@ def test_a_wrong_frame_rate_is_not_certified_and_leaves_restitution(bounce: sysi
     assert right.low < 0.7 < right.high
 
 
-def test_what_gravity_alone_tells_needs_two_words_for_the_frame_rate(bounce: sysid.Look) -> None:
-    """The user's and the file's: where one of them is alone, its interval is given on that condition."""
+def test_what_gravity_alone_tells_needs_two_words_for_the_frame_rate(bounce: sysid.Look, tmp_path: Path) -> None:
+    """The user's and the file's: what the file alone says holds for what would be nothing of this world otherwise."""
     silent, slow = sysid.look(bounce.path), sysid.look(bounce.path, fps=120)
     alone, wrong = one(silent, "bounce", "diameter"), one(slow, "bounce", "diameter")
-    assert not alone.certified and alone.low < 18 / PER_METRE < alone.high
-    assert "if bounce.mp4 was filmed with 60 frames per second, as only the file says" in str(alone)
-    assert "say so: --fps 60, or give a length in the picture" in str(alone)
+    assert alone.certified and alone.low < 18 / PER_METRE < alone.high
+    assert any("it is no slow motion, in which it would be 0.007" in said for said in alone.assumed)
     assert not wrong.certified and "with 120 frames per second, where the file says 60" in str(wrong)
+    # A ball of 1.9 m may be one of 12 cm in a file that shows 240 frames per second as 60.
+    way = filmed.thrown(40, 200, 15, -97.5, 9.81 * PER_METRE / 16)
+    huge = one(sysid.look(filmed.Film(way, 128).write(tmp_path / "throw.mp4")), "throw", "diameter")
+    assert not huge.certified and huge.low < 16 * 18 / PER_METRE < huge.high
+    assert "if throw.mp4 was filmed with 60 frames per second, as only the file says" in str(huge)
+    assert "say so: --fps 60, or give a length in the picture" in str(huge)
     # A ruler beside gravity shows what is wrong, and what is right.
     line = (10, 10, 10, 10 + PER_METRE, 1.0)
     assert one(silent, "bounce", "diameter", length=line).certified
@@ -102,6 +107,9 @@ def test_a_phone_s_note_is_a_second_word(bounce: sysid.Look, monkeypatch: pytest
     noted = replace(render.video_times(bounce.path, fps=240), captured=240.0)
     monkeypatch.setattr(render, "video_times", lambda path, fps=None: noted if fps == 240 else clock)
     assert sysid.look(bounce.path, fps=240).vouched and not sysid.look(bounce.path).vouched
+    # Whoever shows the file as it is, against its note, has nobody's word.
+    monkeypatch.setattr(render, "video_times", lambda path, fps=None: replace(clock, captured=240.0))
+    assert not one(sysid.look(bounce.path), "bounce", "diameter").certified
 
 
 def test_pictures_in_a_folder_have_the_user_s_word_only(tmp_path: Path) -> None:

@@ -56,6 +56,8 @@ class Clip:
     """Whether the user gave the frame rate."""
     vouched: bool
     """Whether two say the same of the frame rate: the user, what the file shows, what the phone noted."""
+    alone: bool
+    """Whether the file alone says the frame rate, and nothing contradicts it."""
     own: float
     """Frames per second that the file shows; 0 where it says nothing."""
     inside: NDArray[np.bool_]
@@ -86,8 +88,8 @@ def read_clip(path: str | Path, *, region: Region | None = None, fps: float | No
     inside = _inside(size, factor, frames.shape[1:3], region)
     times = np.asarray(clock.times[:count], np.float64)
     notes = (*clock.notes, *_odd_clock(path, times, fps is not None), *_odd_rate(path, fps))
-    return Clip(path, frames[:count], times, clock.rate, size, factor, fps is not None, _vouched(clock, fps), clock.own,
-                inside, notes)  # fmt: skip
+    return Clip(path, frames[:count], times, clock.rate, size, factor, fps is not None, _vouched(clock, fps),
+                fps is None and clock.own > 0 and clock.captured is None, clock.own, inside, notes)  # fmt: skip
 
 
 def _factor(size: tuple[int, int], count: int) -> int:

@@ -122,6 +122,8 @@ class Look:
     """Whether the frame rate was given."""
     vouched: bool
     """Whether two say the same of the frame rate: the user, what the file shows, what the phone noted."""
+    alone: bool
+    """Whether the file alone says the frame rate, and nothing contradicts it."""
     own: float
     """Frames per second that the file shows, whatever was given; 0 where it says nothing."""
     moved: float
@@ -284,7 +286,8 @@ def _result(
         masks=Masks((len(clip.times), *clip.size), clip.factor, patches, _mask_noise(free)),
         release=int(free[0].frame), impacts=impacts, contacts=events.impacts, swings=events.swings,
         warnings=tuple(warnings), times=clip.times, rate=clip.rate, size=clip.size,
-        noise=clip.factor * events.sigma, told=clip.told, vouched=clip.vouched, own=clip.own,
+        noise=clip.factor * events.sigma, told=clip.told, vouched=clip.vouched, alone=clip.alone,
+        own=clip.own,
         moved=clip.factor * still.moved, clip=clip,
     )  # fmt: skip
 

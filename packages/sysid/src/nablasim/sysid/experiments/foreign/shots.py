@@ -104,14 +104,14 @@ class Shot:
         return Made(path, world, states, camera, shoot, cut, _ruler(world, states, camera, cut, rng))
 
     def ask(self, made: Made) -> tuple[Told, ...]:
-        """What a user would do with the clip, who knows how many frames per second the camera took."""
+        """What a user would do with the clip."""
         from nablasim import sysid
         from nablasim.sysid.look import CannotLook
         from nablasim.sysid.tracks import CannotTell, Known, ask
 
         twist = TWISTS.get(self.twist)
         questions = KINDS[self.kind].asks if twist is None else (twist.ask,)
-        fps = made.shoot.fps * (1.0 if twist is None else twist.fps) if twist is None or twist.slowed == 1 else None
+        fps = None if twist is None or twist.fps == 1 else twist.fps * made.shoot.fps
         given: dict[str, Any] = {"clip": self.kind, "engine": self.engine, "drawn": pictures.drawer(self.engine),
                                  "twist": self.twist}  # fmt: skip
         truths = [truth(q, made.world, made.states) for q in questions]
