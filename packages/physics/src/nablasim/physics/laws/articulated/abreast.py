@@ -127,6 +127,7 @@ class WayBack:
         self.s, self.push = s, push
         self.leaves = {c: s[c] for c in (Q, QD, *FRAMES, *WEIGHTS, *LAWS, *TIES)}
         self.planes = {} if touching(s.base) is None else {c: s.base[c] for c in PLANES}
+        self.sent: Any = None
         self.reads = [*self.leaves.values(), *self.planes.values(), *([] if push is None else [push])]
 
     @property
@@ -159,9 +160,12 @@ class WayBack:
     def backward(self) -> None:
         s = self.s
         count = groups(s)
-        kind: Any = am.Ends
-        sent = kind(*(a.grad for a in self.ends))
-        given = [*self.given, self.memory, self.found, touching(s.base), s.dt, sent]
+        q, qd = (a.grad for a in self.ends)
+        # A bundle costs more to make than to pass: it is made anew only where gradients lie elsewhere.
+        if self.sent is None or self.sent.q is not q or self.sent.qd is not qd:
+            kind: Any = am.Ends
+            self.sent = kind(q, qd)
+        given = [*self.given, self.memory, self.found, touching(s.base), s.dt, self.sent]
         dim = count, s.rows("robots") // s.parts, am.LANES
         kc.launch(back.back_abreast, dim, given, [self.slopes], parts=count)
 
