@@ -92,7 +92,7 @@ AHEAD = [
     # Robots side by side, with planes and bodies to touch and without; their way back is a kernel of its own.
     *(one for some in ((), ("c",), ("now.push",), ("c", "now.push"))
       for one in aot.kernels(abreast, adjoint=False, boxed=("dt",), absent=some)),
-    *(one for some in ((), ("c", "planes"), ("now.push", "out.push"), ("c", "planes", "now.push", "out.push"))
+    *(one for some in ((), ("c", "out.planes"), ("now.push", "out.push"), ("c", "out.planes", "now.push", "out.push"))
       for one in aot.kernels(abreast_back, adjoint=False, boxed=("dt",), absent=some)),
     # Robots that touch no plane, and those that touch bodies or themselves.
     *(one for some in (("c", "touch", "now.push"), ("c", "touch"), ("now.push",), ())

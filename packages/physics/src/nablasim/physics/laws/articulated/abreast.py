@@ -102,12 +102,13 @@ def look_ahead(s: Step, push: Array | None, ends: list[Array], new: Callable[...
     """Launch a step without gradients; what kernels take, and what was found, in `new` memory."""
     count, b, robots = groups(s), s.base, s.rows("robots") // s.parts
     kind: Any = am.Found
-    found = kind(*(new(f"abreast.{name}", (count, s.rows(table) // s.parts, 2, am.LANES))
-                   for name, table in (("a", "dofs"), ("L", "couplings"))))  # fmt: skip
-    given = [tree(b), rig(b), masses(b), drives(s), now(s[Q], s[QD], push), sizes(s)]
+    bundle: Any = am.Ends
     left = s.scratch("abreast.left", s.rows("robots"))
+    found = kind(*(new(f"abreast.{name}", (count, s.rows(table) // s.parts, 2, am.LANES))
+                   for name, table in (("a", "dofs"), ("L", "couplings"))), left)  # fmt: skip
+    given = [tree(b), rig(b), masses(b), drives(s), now(s[Q], s[QD], push), sizes(s)]
     kc.launch(kernels.step_abreast, (count, robots, am.LANES),
-              [*given, memory(s), found, touching(b), s[TOL], s.dt], [left, *ends], parts=count)  # fmt: skip
+              [*given, memory(s), found, touching(b), s[TOL], s.dt], [bundle(*ends)], parts=count)  # fmt: skip
     kc.launch(unsolved, s.rows("robots"), [left, UNSOLVED[s.real], s.first, s.k], [s.alarm("robots", 2)], parts=s.parts)
     return given, found
 
@@ -126,6 +127,7 @@ class WayBack:
         self.s, self.push = s, push
         self.leaves = {c: s[c] for c in (Q, QD, *FRAMES, *WEIGHTS, *LAWS, *TIES)}
         self.planes = {} if touching(s.base) is None else {c: s.base[c] for c in PLANES}
+        self.sent: Any = None
         self.reads = [*self.leaves.values(), *self.planes.values(), *([] if push is None else [push])]
 
     @property
@@ -137,16 +139,16 @@ class WayBack:
         self.given, self.found, self.ends = given, found, ends
         tape.record(self.backward, reads=self.reads, writes=self.ends, forward=nothing)
         s, asked = self.s, {c for c, a in self.leaves.items() if a.grad is not None}
-        slopes: Any = am.Slopes
-        self.slopes = slopes(**{c.name.partition(".")[2]: self._slope(c, a) for c, a in self.leaves.items()},
-                             push=None if self.push is None else self.push.grad)  # fmt: skip
-        wanted: Any = am.Wanted
-        self.wanted = wanted(*(int(not asked.isdisjoint(some)) for some in (FRAMES, WEIGHTS, LAWS, TIES)))
-        self.of_planes = None
+        kind: Any = am.Wanted
+        wanted = kind(*(int(not asked.isdisjoint(some)) for some in (FRAMES, WEIGHTS, LAWS, TIES)))
+        planes = None
         if self.planes:
-            kind: Any = am.PlaneSlopes
+            kind = am.PlaneSlopes
             some = any(a.grad is not None for a in self.planes.values())
-            self.of_planes = kind(int(some), *(self._slope(c, a) for c, a in self.planes.items()))
+            planes = kind(int(some), *(self._slope(c, a) for c, a in self.planes.items()))
+        kind, push = am.Slopes, None if self.push is None else self.push.grad
+        slopes = {c.name.partition(".")[2]: self._slope(c, a) for c, a in self.leaves.items()}
+        self.slopes = kind(**slopes, push=push, wanted=wanted, planes=planes)
         self.memory = memory(s, back=True)
 
     def _slope(self, column: Column, a: Array) -> Array:
@@ -158,10 +160,14 @@ class WayBack:
     def backward(self) -> None:
         s = self.s
         count = groups(s)
-        sent = [a.grad for a in self.ends]
-        given = [*self.given, self.memory, self.found, self.wanted, touching(s.base), s.dt, *sent]
+        q, qd = (a.grad for a in self.ends)
+        # A bundle costs more to make than to pass: it is made anew only where gradients lie elsewhere.
+        if self.sent is None or self.sent.q is not q or self.sent.qd is not qd:
+            kind: Any = am.Ends
+            self.sent = kind(q, qd)
+        given = [*self.given, self.memory, self.found, touching(s.base), s.dt, self.sent]
         dim = count, s.rows("robots") // s.parts, am.LANES
-        kc.launch(back.back_abreast, dim, given, [self.slopes, self.of_planes], parts=count)
+        kc.launch(back.back_abreast, dim, given, [self.slopes], parts=count)
 
 
 def nothing() -> None:

@@ -5,12 +5,24 @@ The laws are those of `joints_kernels.py`, `ties_kernels.py` and `tree_kernels.p
 # mypy: ignore-errors
 
 import kernelc as kc
+from nablasim.physics.laws.articulated import abreast_memory as am
 from nablasim.physics.laws.articulated.joints_kernels import STICK
 from nablasim.physics.laws.articulated.ties_kernels import BACK
 from nablasim.physics.laws.contact.compliant_kernels import hinge
 
 
 # -- where joints put what hangs on them
+@kc.struct
+class Mount:
+    """Where a joint sits: the frame of its parent in the world, the joint in that frame, and the anchor behind it."""
+
+    x: kc.float3
+    turned: kc.quat
+    pos: kc.float3
+    rot: kc.quat
+    anchor: kc.float3
+
+
 @kc.func
 def before_joint(x: kc.float3, turned: kc.quat, pos: kc.float3, rot: kc.quat):
     """Where a joint is, from where its parent is."""
@@ -41,42 +53,39 @@ def unit_dot(a: kc.quat, b: kc.quat) -> float:
 
 
 @kc.func
-def fixed_dot(x: kc.float3, turned: kc.quat, pos: kc.float3, rot: kc.quat, anchor: kc.float3, ax: kc.float3,
-              arot: kc.quat) -> float:  # fmt: skip
-    at, now = before_joint(x, turned, pos, rot)
-    return kc.dot(ax, behind_joint(at, now, anchor)) + rot_dot(arot, now)
+def fixed_dot(m: Mount, ax: kc.float3, arot: kc.quat) -> float:
+    at, now = before_joint(m.x, m.turned, m.pos, m.rot)
+    return kc.dot(ax, behind_joint(at, now, m.anchor)) + rot_dot(arot, now)
 
 
 @kc.func
-def revolute_dot(x: kc.float3, turned: kc.quat, pos: kc.float3, rot: kc.quat, anchor: kc.float3, axis: kc.float3,
-                 q: float, ref: float, ax: kc.float3, arot: kc.quat, aturn: kc.float3, aslide: kc.float3
-                 ) -> float:  # fmt: skip
-    at, now = before_joint(x, turned, pos, rot)
+def revolute_dot(m: Mount, axis: kc.float3, q: float, ref: float, ax: kc.float3, arot: kc.quat, aturn: kc.float3,
+                 aslide: kc.float3) -> float:  # fmt: skip
+    at, now = before_joint(m.x, m.turned, m.pos, m.rot)
     end, a = revolve(now, axis, q - ref)
-    return (kc.dot(ax, behind_joint(at, end, anchor)) + rot_dot(arot, end) + kc.dot(aturn, a)
+    return (kc.dot(ax, behind_joint(at, end, m.anchor)) + rot_dot(arot, end) + kc.dot(aturn, a)
             + kc.dot(aslide, kc.cross(at, a)))  # fmt: skip
 
 
 @kc.func
-def prismatic_dot(x: kc.float3, turned: kc.quat, pos: kc.float3, rot: kc.quat, anchor: kc.float3, axis: kc.float3,
-                  q: float, ref: float, ax: kc.float3, arot: kc.quat, aslide: kc.float3) -> float:  # fmt: skip
-    at, now = before_joint(x, turned, pos, rot)
+def prismatic_dot(m: Mount, axis: kc.float3, q: float, ref: float, ax: kc.float3, arot: kc.quat,
+                  aslide: kc.float3) -> float:  # fmt: skip
+    at, now = before_joint(m.x, m.turned, m.pos, m.rot)
     a = kc.quat_rotate(now, kc.normalize(axis))
-    return kc.dot(ax, behind_joint(at + a * (q - ref), now, anchor)) + rot_dot(arot, now) + kc.dot(aslide, a)
+    return kc.dot(ax, behind_joint(at + a * (q - ref), now, m.anchor)) + rot_dot(arot, now) + kc.dot(aslide, a)
 
 
 @kc.func
-def ball_dot(x: kc.float3, turned: kc.quat, pos: kc.float3, rot: kc.quat, anchor: kc.float3, move: kc.float3,
-             q: kc.quat, root: float, ax: kc.float3, arot: kc.quat, aturn: kc.mat33, aslide: kc.mat33,
-             amove: kc.mat33) -> float:  # fmt: skip
+def ball_dot(m: Mount, move: kc.float3, q: kc.quat, root: float, ax: kc.float3, arot: kc.quat, aturn: kc.mat33,
+             aslide: kc.mat33, amove: kc.mat33) -> float:  # fmt: skip
     """A spherical joint, or a free one; `root` is 1 where its rates are those of the world. Rows are directions."""
-    at, now = before_joint(x, turned, pos, rot)
+    at, now = before_joint(m.x, m.turned, m.pos, m.rot)
     at = at + kc.quat_rotate(now, move)
     # Of what is the same for all, the derivative is zero: no branch is needed.
     side = now * (1.0 - root) + kc.quat_identity() * root
     axes = kc.transpose(kc.quat_to_matrix(side))
     end = now * kc.normalize(q)
-    total = kc.dot(ax, behind_joint(at, end, anchor)) + rot_dot(arot, end)
+    total = kc.dot(ax, behind_joint(at, end, m.anchor)) + rot_dot(arot, end)
     for k in (0, 1, 2):
         a = kc.float3(axes[k, 0], axes[k, 1], axes[k, 2])
         total += kc.dot(kc.float3(aturn[k, 0], aturn[k, 1], aturn[k, 2]), a)
@@ -169,6 +178,35 @@ def times(diag: kc.float3, off: kc.float3, v: kc.float3) -> kc.float3:
 
 
 # -- what acts in joints
+@kc.struct
+class Drive:
+    """What acts in one degree of freedom; see `Drives`. `torque` is all of it, `low` and `high` are the limits."""
+
+    damping: float
+    stiffness: float
+    rest: float
+    friction: float
+    kp: float
+    kd: float
+    limit: float
+    target: float
+    torque: float
+    low: float
+    high: float
+    stop_ke: float
+    stop_kd: float
+    apparent: float
+
+
+@kc.func
+def drive_of(dof, k: int, l: int) -> Drive:
+    return Drive(
+        damping=dof[k, am.DAMPING, l], stiffness=dof[k, am.STIFFNESS, l], rest=dof[k, am.SPRING_REST, l],
+        friction=dof[k, am.FRICTION, l], kp=dof[k, am.KP, l], kd=dof[k, am.KD, l], limit=dof[k, am.LIMIT, l],
+        target=dof[k, am.TARGET, l], torque=dof[k, am.TORQUE, l], low=dof[k, am.LOW, l], high=dof[k, am.HIGH, l],
+        stop_ke=dof[k, am.STOP_KE, l], stop_kd=dof[k, am.STOP_KD, l], apparent=dof[k, am.APPARENT, l])  # fmt: skip
+
+
 @kc.func
 def lean_of(damping: float, kd: float, stiffness: float, kp: float, apparent: float, dt: float) -> float:
     z = dt * (damping + kd + dt * (stiffness + kp)) / apparent
@@ -193,17 +231,15 @@ def stop_torque(end: float, ke: float, kd: float, q: float, v: float) -> float:
 
 
 @kc.func
-def soft_torque(q: float, v: float, a: float, dt: float, damping: float, stiffness: float, rest: float, kp: float,
-                kd: float, limit: float, target: float, torque: float, low: float, high: float, stop_ke: float,
-                stop_kd: float, apparent: float) -> float:  # fmt: skip
+def soft_torque(q: float, v: float, a: float, dt: float, d: Drive) -> float:
     """All that acts in a degree of freedom but dry friction, at the acceleration a."""
-    ahead = lean_of(damping, kd, stiffness, kp, apparent, dt)
+    ahead = lean_of(d.damping, d.kd, d.stiffness, d.kp, d.apparent, dt)
     v_e, v_1 = v + ahead * dt * a, v + dt * a
     q_e, q_1 = q + ahead * dt * v_e, q + dt * v_1
-    u = kc.clamp(motor_torque(q_e, v_e, kp, kd, target, torque), -limit, limit)
-    push = kc.max(stop_torque(low, stop_ke, stop_kd, q_1, v_1), 0.0)
-    pull = kc.min(stop_torque(high, stop_ke, stop_kd, q_1, v_1), 0.0)
-    return u + push + pull - damping * v_e - stiffness * (q_e - rest)
+    u = kc.clamp(motor_torque(q_e, v_e, d.kp, d.kd, d.target, d.torque), -d.limit, d.limit)
+    push = kc.max(stop_torque(d.low, d.stop_ke, d.stop_kd, q_1, v_1), 0.0)
+    pull = kc.min(stop_torque(d.high, d.stop_ke, d.stop_kd, q_1, v_1), 0.0)
+    return u + push + pull - d.damping * v_e - d.stiffness * (q_e - d.rest)
 
 
 @kc.func
@@ -223,13 +259,9 @@ def pull_of(q: float, v: float, a: float, q_of: float, v_of: float, a_of: float,
 
 
 @kc.func
-def drive_torque(q: float, v: float, a: float, dt: float, damping: float, stiffness: float, rest: float, kp: float,
-                kd: float, limit: float, target: float, torque: float, low: float, high: float, stop_ke: float,
-                stop_kd: float, apparent: float, friction: float) -> float:  # fmt: skip
+def drive_torque(q: float, v: float, a: float, dt: float, d: Drive) -> float:
     """All that acts in a degree of freedom."""
-    soft = soft_torque(q, v, a, dt, damping, stiffness, rest, kp, kd, limit, target, torque, low, high, stop_ke,
-                       stop_kd, apparent)  # fmt: skip
-    return soft - dry_torque(v, a, dt, friction, apparent)
+    return soft_torque(q, v, a, dt, d) - dry_torque(v, a, dt, d.friction, d.apparent)
 
 
 @kc.func
@@ -239,25 +271,59 @@ def pull_power(q: float, v: float, a: float, q_of: float, v_of: float, a_of: flo
 
 
 # -- contact of a point with a plane: see `contacts_kernels.py`
+@kc.struct
+class Moving:
+    """A node: where it is, its velocity at the end of the step, and the twist along which power is counted."""
+
+    x: kc.float3
+    rot: kc.quat
+    w: kc.float3
+    v: kc.float3
+    lw: kc.float3
+    lv: kc.float3
+
+
+@kc.struct
+class Plane:
+    """A plane, and how what touches it is pushed and held."""
+
+    normal: kc.float3
+    offset: float
+    ke: float
+    kd: float
+    mu: float
+
+
+@kc.struct
+class Pair:
+    """A point and a plane; see `Contacts`. Nobody asks for its gradient. `origin` is that of the robot."""
+
+    origin: kc.float3
+    local: kc.float3
+    ball: float
+    light: float
+    touch: float
+    smoothing: float
+    grip: float
+
+
 @kc.func
-def touch_power(x: kc.float3, rot: kc.quat, w: kc.float3, v: kc.float3, lw: kc.float3, lv: kc.float3, normal: kc.float3,
-                offset: float, ke: float, kd: float, mu: float, origin: kc.float3, local: kc.float3, ball: float,
-                light: float, touch: float, smoothing: float, grip: float, dt: float, law: int) -> float:  # fmt: skip
-    """What contact does along a twist, where the node has the velocity (w, v) at the end of the step."""
-    arm = x + kc.quat_rotate(rot, local) - normal * ball
-    gap = kc.dot(normal, arm + origin) - offset
-    u = v + kc.cross(w, arm)
-    rate, deep = kc.dot(u, normal), hinge(-gap, smoothing)
-    damper = kd * deep / (deep + touch) if law == 1 else (kd if deep > 0.0 and rate < 0.0 else 0.0)
-    stiff = dt * dt * ke * light
+def touch_power(m: Moving, p: Plane, c: Pair, dt: float, law: int) -> float:
+    """What contact does along a twist."""
+    arm = m.x + kc.quat_rotate(m.rot, c.local) - p.normal * c.ball
+    gap = kc.dot(p.normal, arm + c.origin) - p.offset
+    u = m.v + kc.cross(m.w, arm)
+    rate, deep = kc.dot(u, p.normal), hinge(-gap, c.smoothing)
+    damper = p.kd * deep / (deep + c.touch) if law == 1 else (p.kd if deep > 0.0 and rate < 0.0 else 0.0)
+    stiff = dt * dt * p.ke * c.light
     ahead = dt * (0.5 + 0.5 * stiff / (stiff + 2.0))
-    fn = hinge(-ke * (gap + ahead * rate) - damper * rate, ke * smoothing)
-    along = u - normal * rate
-    slip, most = kc.length(along), mu * ke * deep
-    rub = grip / dt
+    fn = hinge(-p.ke * (gap + ahead * rate) - damper * rate, p.ke * c.smoothing)
+    along = u - p.normal * rate
+    slip, most = kc.length(along), p.mu * p.ke * deep
+    rub = c.grip / dt
     if rub * slip > most:
         rub = most / slip
-    force = normal * fn - along * rub
+    force = p.normal * fn - along * rub
     if fn <= 0.0 and most <= 0.0:
         force = kc.float3()
-    return kc.dot(force, lv + kc.cross(lw, arm))
+    return kc.dot(force, m.lv + kc.cross(m.lw, arm))

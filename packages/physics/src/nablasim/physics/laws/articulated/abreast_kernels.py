@@ -9,6 +9,7 @@ import kernelc as kc
 from nablasim.physics.laws.articulated import abreast_memory as am
 from nablasim.physics.laws.articulated.abreast_joints_kernels import (
     ball_ahead,
+    drive_of,
     free_ahead,
     free_side,
     motor_torque,
@@ -16,7 +17,7 @@ from nablasim.physics.laws.articulated.abreast_joints_kernels import (
     soft_torque,
     stop_torque,
 )
-from nablasim.physics.laws.articulated.abreast_memory import LANES, Abreast, Found, Sizes, copy_of
+from nablasim.physics.laws.articulated.abreast_memory import LANES, Abreast, Ends, Enough, Found, Sizes, copy_of
 from nablasim.physics.laws.articulated.abreast_touch_kernels import (
     add_contact_stiffness,
     add_contacts,
@@ -56,14 +57,10 @@ from nablasim.physics.laws.articulated.newton_kernels import DESCENTS, FAST, MAN
 @kc.func
 def acting(dof, k: int, dt: float, l: int) -> float:
     """All that acts in a degree of freedom, dry friction as it is supposed to be."""
-    v, a, apparent = dof[k, am.RATE, l], dof[k, am.ACC, l], dof[k, am.APPARENT, l]
-    tau = soft_torque(
-        dof[k, am.PLACE, l], v, a, dt, dof[k, am.DAMPING, l], dof[k, am.STIFFNESS, l], dof[k, am.SPRING_REST, l],
-        dof[k, am.KP, l], dof[k, am.KD, l], dof[k, am.LIMIT, l], dof[k, am.TARGET, l], dof[k, am.TORQUE, l],
-        dof[k, am.LOW, l], dof[k, am.HIGH, l], dof[k, am.STOP_KE, l], dof[k, am.STOP_KD, l], apparent)  # fmt: skip
-    most, side = dof[k, am.FRICTION, l], dof[k, am.HOLD, l]
-    rub = STICK * apparent / dt * (v + dt * a)
-    tau -= (rub if side == 0.0 else most * side) if most > 0.0 else 0.0
+    v, a, drive, side = dof[k, am.RATE, l], dof[k, am.ACC, l], drive_of(dof, k, l), dof[k, am.HOLD, l]
+    tau = soft_torque(dof[k, am.PLACE, l], v, a, dt, drive)
+    rub = STICK * drive.apparent / dt * (v + dt * a)
+    tau -= (rub if side == 0.0 else drive.friction * side) if drive.friction > 0.0 else 0.0
     return tau + dof[k, am.PUSH, l]
 
 
@@ -186,8 +183,9 @@ def newton_step(t: Tree, c: Contacts | None, node, dof, rows, M, L, p: int, dt: 
 
 
 @kc.func
-def is_solved(energy: float, last: float, whole: float, tol: float) -> bool:
+def is_solved(energy: float, last: float, enough: Enough) -> bool:
     """Whether little enough is left over; or about as little as rounding leaves, and no less than in the last round."""
+    tol, whole = enough.tol, enough.whole
     return not energy > tol * whole or (energy <= ROUNDED * tol * whole and last >= 0.0 and energy > 0.1 * last)
 
 
@@ -240,9 +238,8 @@ def go_downhill(t: Tree, c: Contacts | None, node, dof, rows, M, energy: float, 
 
 
 @kc.func
-def newton(t: Tree, c: Contacts | None, node, dof, rows, M, L, p: int, dt: float, whole: float, tol: float, l: int,
-           r: int):  # fmt: skip
-    """Solve the equations: what is left over, and the energy in play (`whole`, where it is known). It is `newton` and
+def newton(t: Tree, c: Contacts | None, node, dof, rows, M, L, p: int, dt: float, enough: Enough, l: int, r: int):
+    """Solve the equations: what is left over, and what is enough, with the energy in play. It is `newton` and
     `descend` of `newton_kernels.py` in one loop. The first time (p = 0) there are no factors yet."""
     begin = t.dof_first[r]
     last, left = -1.0, 1.0
@@ -253,13 +250,13 @@ def newton(t: Tree, c: Contacts | None, node, dof, rows, M, L, p: int, dt: float
                 last = -1.0
             step_factors(t, c, node, dof, rows, M, L, p, dt, l, r)
         energy = newton_step(t, c, node, dof, rows, M, L, p, dt, l, r)
-        if whole == 0.0:
-            whole = energy
+        if enough.whole == 0.0:
+            enough.whole = energy
             for k in range(begin, begin + t.dof_count[r]):
                 v, bias, m = dof[k, am.RATE, l] / dt, dof[k, am.BIAS, l], M[t.row[k], l]
-                whole += bias * bias / m + tol * m * v * v
-        left = energy / kc.max(whole, 1e-30)
-        if is_solved(energy, last, whole, tol):
+                enough.whole += bias * bias / m + enough.tol * m * v * v
+        left = energy / kc.max(enough.whole, 1e-30)
+        if is_solved(energy, last, enough):
             break
         last = energy
         if n < ROUNDS:
@@ -268,13 +265,12 @@ def newton(t: Tree, c: Contacts | None, node, dof, rows, M, L, p: int, dt: float
                 break
         else:
             go_downhill(t, c, node, dof, rows, M, energy, dt, l, r)
-    return left, whole
+    return left, enough
 
 
 @kc.kernel(block=LANES)
 def step_abreast(t: Tree, g: Rig, b: Masses, s: Drives, now: Now, z: Sizes, m: Abreast, found: Found,
-                 c: Contacts | None, tol: kc.Array[float], dt: float, left: kc.Array[float], q_next: kc.Array[float],
-                 qd_next: kc.Array[float]):  # fmt: skip
+                 c: Contacts | None, tol: kc.Array[float], dt: float, ends: Ends):  # fmt: skip
     """A step."""
     group, r, l = kc.tid()
     w = copy_of(z, group, l)
@@ -293,7 +289,7 @@ def step_abreast(t: Tree, g: Rig, b: Masses, s: Drives, now: Now, z: Sizes, m: A
     if c is not None:
         take_contacts(t, c, z, node, rows, w, dt, l, r)
         end_twists(t, node, dof, dt, l, r)
-    whole, worst, limit = 0.0, 0.0, tol[w * z.robots + r]
+    worst, enough = 0.0, Enough(tol[w * z.robots + r], 0.0)
     for p in range(2):
         # First with the inertial forces of the start, then with those of the middle.
         bias_torques(t, b, z, node, dof, am.MID, w, l, r)
@@ -301,28 +297,28 @@ def step_abreast(t: Tree, g: Rig, b: Masses, s: Drives, now: Now, z: Sizes, m: A
             for k in range(begin, end):
                 for e in range(t.depth[k]):
                     L[t.row[k] + e, 1, l] = L[t.row[k] + e, 0, l]
-        worst, whole = newton(t, c, node, dof, rows, M, L, p, dt, whole, limit, l, r)
+        worst, enough = newton(t, c, node, dof, rows, M, L, p, dt, enough, l, r)
         for k in range(begin, end):
             found.a[group, k, p, l] = dof[k, am.ACC, l]
             dof[k, am.MID, l] = dof[k, am.RATE, l] + 0.5 * dt * dof[k, am.ACC, l]
     if group * LANES + l < z.worlds:
-        left[w * z.robots + r] = worst
-        finish(t, g, z, dof, coord, q_next, qd_next, w, dt, l, r)
+        found.left[w * z.robots + r] = worst
+        finish(t, g, z, dof, coord, ends, w, dt, l, r)
 
 
 @kc.func
-def finish(t: Tree, g: Rig, z: Sizes, dof, coord, q_next, qd_next, w: int, dt: float, l: int, r: int):
+def finish(t: Tree, g: Rig, z: Sizes, dof, coord, ends: Ends, w: int, dt: float, l: int, r: int):
     """The end of the step, among the other copies."""
     n, nodes = dof.shape[0], g.pos.shape[0] // z.worlds
     for k in range(t.dof_first[r], t.dof_first[r] + t.dof_count[r]):
         v, a = dof[k, am.RATE, l], dof[k, am.ACC, l]
-        qd_next[w * n + k] = v + dt * a
+        ends.qd[w * n + k] = v + dt * a
         dof[k, am.MID, l] = v + dof[k, am.LEAN, l] * dt * a
     for i in range(t.first[r], t.first[r] + t.count[r]):
         kind, c, d = t.kind[i], t.coord[i], t.dof[i]
         to = w * z.coords + c
         if kind == REVOLUTE or kind == PRISMATIC:
-            q_next[to] = coord[c, am.Q, l] + dt * dof[d, am.MID, l]
+            ends.q[to] = coord[c, am.Q, l] + dt * dof[d, am.MID, l]
         elif kind != FIXED:
             end = kc.quat_identity()
             if kind == FREE:
@@ -331,11 +327,11 @@ def finish(t: Tree, g: Rig, z: Sizes, dof, coord, q_next, qd_next, w: int, dt: f
                 move, end = free_ahead(quat_at(coord, c + 3, am.Q, l), rates_at(dof, d, am.MID, l),
                                        rates_at(dof, d + 3, am.MID, l), side, dt)  # fmt: skip
                 for k in range(3):
-                    q_next[to + k] = coord[c + k, am.Q, l] + move[k]
+                    ends.q[to + k] = coord[c + k, am.Q, l] + move[k]
                 to += 3
             else:
                 end = ball_ahead(quat_at(coord, c, am.Q, l), rates_at(dof, d, am.MID, l), dt)
-            q_next[to] = end.x
-            q_next[to + 1] = end.y
-            q_next[to + 2] = end.z
-            q_next[to + 3] = end.w
+            ends.q[to] = end.x
+            ends.q[to + 1] = end.y
+            ends.q[to + 2] = end.z
+            ends.q[to + 3] = end.w

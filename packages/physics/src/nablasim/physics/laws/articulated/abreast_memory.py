@@ -65,10 +65,28 @@ class Abreast:
 @kc.struct
 class Found:
     """What a step found: accelerations with the inertial forces of its start (0) and of its middle (1), and the factors
-    of the matrix of the step at both."""
+    of the matrix of the step at both; and what was left over of the equations of each robot."""
 
     a: kc.Array[float, 4]
     L: kc.Array[float, 4]
+    left: kc.Array[float]
+
+
+@kc.struct
+class Ends:
+    """Coordinates and rates at the end of a step, or their gradients."""
+
+    q: kc.Array[float]
+    qd: kc.Array[float]
+
+
+@kc.struct
+class Enough:
+    """How well equations are solved: at most the part `tol` of the energy in play is left over. The whole of that is
+    zero until it is known."""
+
+    tol: float
+    whole: float
 
 
 @kc.struct
@@ -80,6 +98,18 @@ class Wanted:
     weights: int
     laws: int
     ties: int
+
+
+@kc.struct
+class PlaneSlopes:
+    """Where the gradients of the planes go that links touch; all of them are asked for, or none (0)."""
+
+    wanted: int
+    normal: kc.Array[kc.float3]
+    offset: kc.Array[float]
+    ke: kc.Array[float]
+    kd: kc.Array[float]
+    mu: kc.Array[float]
 
 
 @kc.struct
@@ -114,18 +144,8 @@ class Slopes:
     ratio: kc.Array[float]
     offset: kc.Array[float]
     push: kc.Array[float] | None
-
-
-@kc.struct
-class PlaneSlopes:
-    """The same, of the planes that links touch; all of them, or none (0)."""
-
-    wanted: int
-    normal: kc.Array[kc.float3]
-    offset: kc.Array[float]
-    ke: kc.Array[float]
-    kd: kc.Array[float]
-    mu: kc.Array[float]
+    wanted: Wanted
+    planes: PlaneSlopes | None
 
 
 @kc.struct
@@ -141,6 +161,11 @@ class Sizes:
 def copy_of(z: Sizes, group: int, lane: int) -> int:
     """The copy in a lane. What is left over of the last group does again what the last copy does."""
     return kc.min(group * LANES + lane, z.worlds - 1)
+
+
+@kc.func
+def more(dof, k: int, f: int, l: int, value: float):
+    dof[k, f, l] = dof[k, f, l] + value
 
 
 @kc.func
