@@ -95,9 +95,18 @@ def add_points(draft: Draft, robot: Robot, nodes: list[Node], q: NDArray[np.floa
         draft.constant(BALL, rows, ball)
         # About half of the points of a link touch at a time, and share what it weighs there.
         crowd = max(1.0, 0.5 * len(local))
-        at = x + local @ R.T
-        move = [J[i][3:] + np.cross(J[i][:3].T, point).T for point in at]
-        draft.constant(LIGHT, rows, [crowd * float(np.linalg.eigvalsh(j @ inverse @ j.T)[-1]) for j in move])
+        light = [_lightness(J[i], inverse, x + R @ point, radius) for point, radius in zip(local, ball)]
+        draft.constant(LIGHT, rows, crowd * np.array(light))
+
+
+def _lightness(J: NDArray[np.float64], inverse: NDArray[np.float64], at: NDArray[np.float64], ball: float) -> float:
+    """The inverse mass that contact feels at a point, or, where its middle stays where it is, at the ball about it:
+    that of a wheel. Zero where joints move neither."""
+    move = J[3:] + np.cross(J[:3].T, at).T
+    light, turn = (float(np.linalg.eigvalsh(j @ inverse @ j.T)[-1]) for j in (move, J[:3]))
+    rounding = 1e-12 * float(np.abs(inverse).max())
+    light = light if light > rounding else ball**2 * turn
+    return light if light > rounding else 0.0
 
 
 def _points(node: Node) -> tuple[NDArray[np.float64], NDArray[np.float64]]:

@@ -27,9 +27,10 @@ class Planes(HalfSpaces):
 
 @kc.kernel
 def grips(point: kc.Array[int], light: kc.Array[float], stick: float, grip: kc.Array[float]):
-    """How hard friction holds, as a mass: so many times what a point weighs in contacts."""
+    """How hard friction holds, as a mass: so many times what a point weighs in contacts; nothing that cannot move."""
     r = kc.tid()
-    grip[r] = stick / light[point[r]]
+    inverse = light[point[r]]
+    grip[r] = stick / inverse if inverse > 0.0 else 0.0
 
 
 @kc.kernel
