@@ -86,7 +86,8 @@ def test_a_wheel_about_its_middle_is_braked_by_the_ground(real):
     wheel = ph.Robot().add_link("wheel", ph.Sphere(0.1), mass=1.0)
     wheel.add_joint("axle", "continuous", child="wheel", axis=(0, 0, 1))
     for height, braked in ((0.0999, True), (0.5, False)):
-        scene = ph.Scene().add_robot("it", wheel, pos=(0, height, 0), qd=[2.0]).add_ground("floor", ke=1e4, kd=0.0, mu=0.5)
+        scene = ph.Scene().add_robot("it", wheel, pos=(0, height, 0), qd=[2.0])
+        scene.add_ground("floor", ke=1e4, kd=0.0, mu=0.5)
         rate = ph.rollout(scene.build(real), dt=1e-3, steps=400, every=100)["it"].qd.numpy()[:, 0]
         slower = 0.5 * 1e4 * 1e-4 * 0.1 / (0.4 * 1.0 * 0.1**2) * 1e-3 if braked else 0.0
         np.testing.assert_allclose(rate, np.maximum(0, 2.0 - slower * np.arange(0, 401, 100)), atol=2e-3)
