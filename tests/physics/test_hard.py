@@ -114,7 +114,7 @@ def test_adjoints_of_the_kernels():
     offset, mu = real(n, low=0.0, high=0.5), real(n, low=0.1)
     particles = planes.Particles(points(b), points(b), points(b), real(b, low=0.5), points(b))
     unused = kc.array(np.ones(n))
-    pairs = planes.Planes(whole(b), normal, offset, unused, unused, unused, mu, law, unused, unused)
+    pairs = planes.Planes(normal, offset, unused, unused, unused, mu, law, unused, unused, particle=whole(b))
     kc.testing.gradcheck(hard.hard_plane_forces, n, [particles, pairs, 0.3], [zeros(b, kc.float3)])
 
     rot = rng.normal(size=(b, 4))

@@ -142,7 +142,7 @@ def test_planes(make, law, smoothing):
     four = [make.positive(n, 5, 20), make.positive(n, 0.1, 2), make.positive(n, 0.1, 20), make.positive(n, 0.1, 1)]
     fixed = [kc.array(np.full(n, law, np.int32)), kc.array(np.full(n, 0.1)), kc.array(np.full(n, smoothing))]
     offset, pushed = make.positive(n, -0.5, 0.5), [make.points(), make.points(), make.points(), make.positive(N)]
-    given = [planes.Particles(*pushed, make.points()), planes.Planes(particle, normal, offset, *four, *fixed)]
+    given = [planes.Particles(*pushed, make.points()), planes.Planes(normal, offset, *four, *fixed, particle=particle)]
     kc.testing.gradcheck(planes.plane_forces, n, [*given, 0.05], [zeros()])
     kc.testing.gradcheck(planes.plane_energies, n, given, [zeros(n, float)])
 
