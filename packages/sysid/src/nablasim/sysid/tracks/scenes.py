@@ -206,8 +206,8 @@ def tell(script: Script, story: Story, video: str | Path, fps: float | None) -> 
     if not source.exists():
         raise script.wrong(("video", "masks"), f"there is no folder {source}: `nablasim look` writes look/masks")
     seen = _part(script, look(source, entry.region, None, rate))
-    known = entry.slow_motion != "unknown"
-    seen = replace(seen, vouched=seen.vouched and known, alone=seen.alone and known)
+    clocked = entry.slow_motion != "unknown"
+    seen = replace(seen, vouched=seen.vouched and clocked, alone=seen.alone and clocked)
     known = replace(story.known, view=view_of(script, seen.size))
     asked = ask(seen, story.kind, list(story.names), known)
     answers = tuple(_renamed(a, story, w) for a, w in zip(asked.answers, story.wanted))

@@ -82,7 +82,7 @@ def add_points(draft: Draft, robot: Robot, nodes: list[Node], q: NDArray[np.floa
                first: int, number: int) -> None:  # fmt: skip
     """The points by which a robot touches; `first` is the row of its first node, `number` that of the robot."""
     places, J = placed(nodes, q), jacobians(nodes, q)
-    inverse = np.linalg.inv(M) if len(M) else M
+    inverse: NDArray[np.float64] = np.asarray(np.linalg.inv(M) if len(M) else M, np.float64)
     for i, node in enumerate(nodes):
         local, ball = _points(node)
         if not len(local) or not len(M):
