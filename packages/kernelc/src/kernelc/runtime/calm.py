@@ -10,20 +10,24 @@ import gc
 from collections.abc import Callable
 from functools import wraps
 from threading import Lock
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
-Made = TypeVar("Made", bound=Callable[..., object])
+if TYPE_CHECKING:
+    from typing import ParamSpec
+
+    Given = ParamSpec("Given")
+Made = TypeVar("Made")
 
 _lock = Lock()
 _resting: list[bool] = []
 """Whether the collector was on, one entry for each call that runs: in any thread, and within each other."""
 
 
-def calm(function: Made) -> Made:
+def calm(function: Callable[Given, Made]) -> Callable[Given, Made]:
     """The function, during which nothing is collected. What was switched off before stays off."""
 
     @wraps(function)
-    def run(*args: object, **options: object) -> object:
+    def run(*args: Given.args, **options: Given.kwargs) -> Made:
         with _lock:
             _resting.append(gc.isenabled() if not _resting else _resting[0])
             gc.disable()
@@ -34,4 +38,4 @@ def calm(function: Made) -> Made:
                 if _resting.pop() and not _resting:
                     gc.enable()
 
-    return run  # type: ignore[return-value]
+    return run
